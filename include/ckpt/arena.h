@@ -1,7 +1,7 @@
 /* libckpt: arenas. An arena is one slab of device memory and a placer that works on offsets alone.
  *
  * The slab has two ends. Requests grow from the low end by default, from the high end with CKPT_ARENA_HIGH; each end is
- * served by best fit among its free blocks (ties: lowest address), which coalesce, and last-in-first-out traffic moves
+ * served by best fit among its free blocks (ties: nearest to that end), which coalesce; last-in-first-out traffic moves
  * only the end's frontier. *Height* is what the slab must at least have for the same requests: the furthest low frontier
  * plus the furthest high frontier. It does not depend on the capacity as long as the capacity is not exhausted; then
  * free blocks of the other end are tried before a request fails.

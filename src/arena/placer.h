@@ -1,12 +1,17 @@
 // Placement on offsets alone: no memory is touched. The same placer serves a live arena, a plan and a trace on paper, so a
 // simulated height equals a measured one by construction. Copyable: a simulation starts from a copy of the live state.
 //
-// Two ends. The low end grows up from 0, the high end down from the top; high offsets are given as distances from the top,
-// so that nothing depends on the capacity until it is exhausted. Each end: best fit (smallest sufficient free block, ties:
-// nearest to that end) among its free blocks, else the frontier moves. Freeing the block at the frontier moves it back
-// (over a free neighbour too). height = furthest low frontier + furthest high frontier.
+// Two ends. The low end grows up from 0, the high end down from the top; high offsets are kept as distances from the top,
+// so that nothing depends on the capacity until it is exhausted. A request is served, in this order, by
+//   1. best fit among its end's free blocks (smallest sufficient one, ties: nearest to that end),
+//   2. its end's frontier, if low frontier + high frontier + bytes <= capacity,
+//   3. best fit among the other end's free blocks (the block then belongs to that end),
+// else it fails and nothing changes. Freed blocks coalesce; one that touches the frontier dissolves into it. Height is the
+// furthest low frontier + the furthest high frontier. Law: requests that reach height H without a bound get the same
+// places in every capacity >= H, since at no moment do both frontiers and the request exceed H.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,8 +24,96 @@ using BlockId = uint32_t;
 inline constexpr BlockId kNoBlock = UINT32_MAX;
 inline constexpr size_t kUnbounded = std::numeric_limits<size_t>::max() / 4;
 
-// See placer.cpp for the structure. Sizes must be multiples of the alignment that the caller chose, zero included: a
-// zero-byte block takes no address range and is always placed.
-class Placer;
+// Sizes are taken as they come: the caller rounds them up to its alignment (size_rule.h). A zero-byte block takes no
+// address range, is always placed, and has offset 0.
+//
+// Ids are small indices. Equal histories since the placer was last empty give equal ids, so a copy and its original that
+// see the same requests agree in ids too. Only allocate and reserve may throw (std::bad_alloc: nothing changes), and only
+// when more blocks exist at once than ever before.
+class Placer {
+ public:
+  explicit Placer(size_t capacity = kUnbounded) noexcept : capacity_(capacity) {}
+
+  BlockId allocate(size_t bytes, Side side);
+  void free(BlockId block) noexcept;  // must be live
+
+  bool live(BlockId block) const noexcept { return block < nodes_.size() && nodes_[block].state == State::live; }
+  size_t bytes(BlockId block) const noexcept { return nodes_[block].bytes; }
+  // The end that the block belongs to: after step 3 above not the one that was asked for.
+  Side side(BlockId block) const noexcept { return nodes_[block].side; }
+  // From the low end, in a slab of `capacity`.
+  size_t offset(BlockId block, size_t capacity) const noexcept {
+    const Node &n = nodes_[block];
+    return n.side == Side::low || n.bytes == 0 ? n.distance : capacity - n.distance - n.bytes;
+  }
+  size_t offset(BlockId block) const noexcept { return offset(block, capacity_); }
+
+  size_t capacity() const noexcept { return capacity_; }
+  // Live blocks of the high end keep their distance from the top, so their offsets move with it.
+  void set_capacity(size_t capacity) noexcept { capacity_ = capacity; }
+
+  size_t in_use() const noexcept { return in_use_; }
+  size_t peak_in_use() const noexcept { return peak_in_use_; }
+  size_t height() const noexcept { return end_[0].furthest + end_[1].furthest; }
+  size_t low_frontier() const noexcept { return end_[0].frontier; }
+  size_t high_frontier() const noexcept { return end_[1].frontier; }
+  size_t largest_free() const noexcept;  // the largest request that succeeds now, from either end
+  uint32_t block_count() const noexcept { return live_count_; }  // zero-byte blocks included
+  bool empty() const noexcept { return live_count_ == 0; }
+
+  void reset_peaks() noexcept;       // from what is live now
+  void clear() noexcept;             // as new, but keeps capacity and storage
+  void reserve(size_t block_count);  // so many blocks at once never ask the host for memory
+
+ private:
+  enum class State : uint8_t { pooled, free, live };
+
+  // A range [distance, distance + bytes) measured from its end; live or free, or a node in the pool.
+  struct Node {
+    size_t distance;
+    size_t bytes;
+    BlockId prev, next;   // neighbours by distance; next also links the pool
+    BlockId left, right;  // free: children in the bin's tree
+    Side side;
+    State state;
+  };
+
+  // Free blocks by size class, eight classes an octave; classes are disjoint and ascending. In each a treap by (bytes,
+  // distance): nearly always one or two nodes, and still O(log n) when thousands of blocks have the same size.
+  static constexpr uint32_t kBins = 512, kWords = kBins / 64;
+
+  struct End {
+    size_t frontier = 0;
+    size_t furthest = 0;
+    BlockId last = kNoBlock;   // the block at the frontier: always live
+    uint32_t words = 0;        // which of `bins` are not 0
+    std::array<uint64_t, kWords> bins{};
+    std::array<BlockId, kBins> root;  // meaningful where the bit is set: copies and resets touch nothing else
+    End() noexcept {}
+  };
+
+  static uint32_t bin_of(size_t bytes) noexcept;
+  bool before(BlockId a, BlockId b) const noexcept;
+  BlockId best_fit(const End &end, size_t bytes) const noexcept;
+  void insert_free(End &end, BlockId block) noexcept;
+  void erase_free(End &end, BlockId block) noexcept;
+  size_t largest_free(const End &end) const noexcept;
+
+  BlockId make_node();
+  void drop_node(BlockId block) noexcept;
+  BlockId take_from(End &end, BlockId hole, size_t bytes);
+  BlockId push(End &end, size_t bytes, Side side);
+  void merge_with_next(BlockId block) noexcept;
+  BlockId counted(BlockId block) noexcept;
+  End &end_of(Side side) noexcept { return end_[static_cast<size_t>(side)]; }
+
+  size_t capacity_;
+  size_t in_use_ = 0;
+  size_t peak_in_use_ = 0;
+  uint32_t live_count_ = 0;
+  BlockId pool_ = kNoBlock;
+  std::vector<Node> nodes_;
+  End end_[2];
+};
 
 }  // namespace ckpt::arena
