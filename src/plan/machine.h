@@ -79,10 +79,10 @@ class Machine {
 
   Machine(const Graph *graph, Backend backend) : graph_(graph), backend_(std::move(backend)) { grow(); }
 
-  // The graph has grown at its end (a recording that nobody knew).
+  // The graph has grown at its end (a recording that nobody knew), or has lost what has not run yet.
   void grow() {
     state_.live.resize(graph_->node_count());
-    while (state_.input_live.size() < graph_->inputs.size()) state_.input_live.push_back(1);
+    state_.input_live.resize(graph_->inputs.size(), 1);
     block_.resize(graph_->item_bytes.size(), kNoBlock);
     input_block_.resize(graph_->inputs.size(), kNoBlock);
     grad_block_.resize(graph_->value_count(), kNoBlock);

@@ -95,13 +95,15 @@ void Shape::derive() {
     if ((it.flags & CKPT_SLOT_KEEP) || !replayable_) keep_.set(k);
   }
   Hasher h;
-  h.add(name_).add(slot_count_).add(item_count()).add(input_count()).add(forward_scratch_).add(backward_scratch_);
-  h.add(replayable_).add(whole_);
+  h.add(name_).add(slot_count_).add(item_count()).add(input_count()).add(replayable_).add(whole_);
   for (const Item &it : items_) {
-    h.add(it.name).add(it.bytes).add(it.grad_bytes).add(it.group).add(it.flags).add(it.in_place_input).add(it.caller_memory);
+    h.add(it.name).add(it.group).add(it.flags).add(it.in_place_input).add(it.caller_memory);
     for (uint32_t w = 0; w < Bits::kWords; ++w) h.add(it.reads.word(w));
   }
   for (uint32_t f : input_flags_) h.add(f);
+  structure_hash_ = h.value();
+  h.add(forward_scratch_).add(backward_scratch_);
+  for (const Item &it : items_) h.add(it.bytes).add(it.grad_bytes);
   hash_ = h.value();
 }
 

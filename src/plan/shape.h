@@ -64,6 +64,7 @@ class Shape {
   Closure closure(const Bits &want, const Bits &live) const;
 
   uint64_t hash() const { return hash_; }               // structure, names and default sizes; not costs
+  uint64_t structure_hash() const { return structure_hash_; }  // structure and names alone
 
  private:
   Status validate() const;
@@ -78,7 +79,7 @@ class Shape {
   size_t forward_scratch_ = 0, backward_scratch_ = 0;
   bool replayable_ = true, whole_ = false, simple_ = false;
   Bits needed_, backward_outputs_, keep_, again_, consumed_, caller_;
-  uint64_t hash_ = 0;
+  uint64_t hash_ = 0, structure_hash_ = 0;
 };
 
 // FNV-1a over 64-bit words and bytes: stable on every machine.
