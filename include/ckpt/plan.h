@@ -180,6 +180,7 @@ typedef struct ckpt_plan_summary {
   uint64_t recompute_count;  /* forward actions beyond the first of their segment */
 } ckpt_plan_summary;
 
+/* Fills *out_summary; its struct_size must be set. */
 CKPT_API ckpt_status ckpt_plan_get_summary(const ckpt_plan *plan, ckpt_plan_summary *out_summary);
 
 enum { CKPT_ACTION_FORWARD = 0, CKPT_ACTION_BACKWARD = 1, CKPT_ACTION_FREE = 2, CKPT_ACTION_DROP = 3 };

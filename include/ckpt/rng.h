@@ -55,6 +55,7 @@ CKPT_API uint64_t ckpt_philox_threshold(double probability);
 /* Stateful generators, for interplay with cuRAND's and PyTorch's only: position = words drawn so far. */
 typedef struct ckpt_rng ckpt_rng;
 
+/* A generator as curand_init(seed, subsequence, offset) makes it. *out_rng is owned. */
 CKPT_API ckpt_status ckpt_rng_create(uint64_t seed, uint64_t subsequence, uint64_t offset, ckpt_rng **out_rng);
 CKPT_API void ckpt_rng_destroy(ckpt_rng *rng);
 /* Snapshot of the present position. */

@@ -123,6 +123,7 @@ typedef struct ckpt_tape_desc {
 
 #define CKPT_TAPE_DESC_INIT { sizeof(ckpt_tape_desc), 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0 }
 
+/* *out_tape is owned. Errors: INVALID_ARGUMENT (names field, value and what was expected), STRUCT_SIZE. */
 CKPT_API ckpt_status ckpt_tape_create(const ckpt_tape_desc *desc, ckpt_tape **out_tape);
 /* Abandons what is recorded. Inside a callback or between begin and end: as soon as that frame is over. */
 CKPT_API void ckpt_tape_destroy(ckpt_tape *tape);
@@ -156,6 +157,8 @@ typedef struct ckpt_input_desc {
 
 #define CKPT_INPUT_DESC_INIT { sizeof(ckpt_input_desc), 0, NULL, 0, NULL, 0 }
 
+/* Names the caller's memory as an input of the recording, which starts if there is none. Errors: INVALID_ARGUMENT,
+ * STRUCT_SIZE, STATE. */
 CKPT_API ckpt_status ckpt_tape_input(ckpt_tape *tape, const ckpt_input_desc *desc, ckpt_buffer *out_buffer);
 
 /* Begins a segment: takes its memory and gives the frame to the code that follows. *out_frame is valid until
@@ -240,6 +243,7 @@ typedef struct ckpt_tape_stats {
   double predicted_recompute_seconds;
 } ckpt_tape_stats;
 
+/* Fills *out_stats; its struct_size must be set. */
 CKPT_API ckpt_status ckpt_tape_get_stats(const ckpt_tape *tape, ckpt_tape_stats *out_stats);
 
 /* Called at each change of memory with the live load after it, for timelines. what: action kind of CKPT_ACTION_*; index: segment
@@ -277,6 +281,7 @@ CKPT_API size_t ckpt_frame_bytes(const ckpt_frame *frame, uint32_t what, uint32_
  * first run, recompute and backward. Out of range: fails the frame. */
 CKPT_API void ckpt_frame_random(ckpt_frame *frame, uint32_t site, ckpt_philox *out_philox);
 
+/* What this frame is. The step is the recording's; stream and user are those of the arena and of the segment's call. */
 CKPT_API int ckpt_frame_is_recompute(const ckpt_frame *frame); /* 1: a replay: do not count, update or log twice */
 CKPT_API int ckpt_frame_is_backward(const ckpt_frame *frame);
 CKPT_API int ckpt_frame_is_dry(const ckpt_frame *frame);
