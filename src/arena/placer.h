@@ -59,6 +59,7 @@ class Placer {
   size_t high_frontier() const noexcept { return end_[1].frontier; }
   size_t largest_free() const noexcept;  // the largest request that succeeds now, from either end
   uint32_t block_count() const noexcept { return live_count_; }  // zero-byte blocks included
+  BlockId id_limit() const noexcept { return static_cast<BlockId>(nodes_.size()); }  // above all live ids
   bool empty() const noexcept { return live_count_ == 0; }
 
   void reset_peaks() noexcept;       // from what is live now

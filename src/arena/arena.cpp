@@ -1,0 +1,227 @@
+#include "arena/arena.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace ckpt::arena {
+namespace {
+
+constexpr size_t kDefaultAlignment = 256, kLeastAlignment = 64, kLargestAlignment = size_t{1} << 30;
+constexpr uint8_t kGuard = 0xA5, kPoison = 0xFF;
+
+Status validate_sizes(const char *function, const ckpt_arena_desc &d) {
+  constexpr uint32_t kKnown = CKPT_ARENA_GUARD | CKPT_ARENA_POISON;
+  if (d.flags & ~kKnown)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.flags is 0x%x, expected a combination of 0x%x", function, d.flags, kKnown);
+  if (!is_power_of_two(d.alignment_bytes) || d.alignment_bytes < kLeastAlignment || d.alignment_bytes > kLargestAlignment)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.alignment_bytes is %zu, expected 0 or a power of two from %zu to %zu", function,
+                d.alignment_bytes, kLeastAlignment, kLargestAlignment);
+  if (d.capacity_bytes > SizeRule::kMaxBytes)
+    return fail(CKPT_ERROR_OVERFLOW, "%s: desc.capacity_bytes is %zu, expected at most %zu", function, d.capacity_bytes,
+                SizeRule::kMaxBytes);
+  return CKPT_OK;
+}
+
+Status validate_memory(const char *function, const ckpt_arena_desc &d) {
+  if ((d.alloc == nullptr) != (d.free == nullptr))
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.%s is NULL, expected alloc and free both or neither", function,
+                d.alloc == nullptr ? "alloc" : "free");
+  if (d.slab != nullptr && d.alloc != nullptr)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.slab and desc.alloc are both given, expected one of them", function);
+  if ((d.slab != nullptr || d.alloc != nullptr) && d.capacity_bytes == 0)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.capacity_bytes is 0, expected at least 1 for the caller's memory", function);
+  if (reinterpret_cast<uintptr_t>(d.slab) % d.alignment_bytes != 0)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.slab is %p, expected a multiple of %zu", function, d.slab, d.alignment_bytes);
+  return CKPT_OK;
+}
+
+SizeRule rule_of(const ckpt_arena_desc &d) noexcept {
+  return {d.alignment_bytes, d.flags & CKPT_ARENA_GUARD ? d.alignment_bytes : 0};
+}
+
+}  // namespace
+
+Arena::Arena(Slab slab, const ckpt_arena_desc &desc, size_t capacity) noexcept
+    : checks_(desc.flags), key_shift_(static_cast<uint32_t>(std::countr_zero(desc.alignment_bytes))), rule_(rule_of(desc)),
+      stream_(desc.stream), placer_(capacity), slab_(std::move(slab)) {}
+
+Result<Ref<Arena>> Arena::create(const char *function, Ref<device::Device> device, const ckpt_arena_desc &given) {
+  using R = Result<Ref<Arena>>;
+  ckpt_arena_desc desc = given;
+  if (desc.alignment_bytes == 0) desc.alignment_bytes = kDefaultAlignment;
+  if (const Status s = validate_sizes(function, desc)) return R::failed(s);
+  if (const Status s = validate_memory(function, desc)) return R::failed(s);
+  if (desc.stream != nullptr && device->kind() == CKPT_DEVICE_KIND_CPU)
+    return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.stream is %p, expected NULL on the CPU", function, desc.stream));
+
+  Slab slab(device, desc);  // from here on `release` is owed
+  size_t capacity = desc.capacity_bytes;
+  if (capacity == 0) {
+    ckpt_device_info info{};
+    if (const Status s = device->info(&info)) return R::failed(s);
+    capacity = info.total_bytes;
+  }
+  // Whole alignment units only, so that both ends are aligned. A slab of less than one still has an address to give.
+  const size_t usable = round_down(capacity, desc.alignment_bytes);
+  const bool own = desc.slab == nullptr && desc.alloc == nullptr;
+  if (const Status s = slab.take(function, own ? std::max(usable, desc.alignment_bytes) : capacity)) return R::failed(s);
+  auto *arena = new (std::nothrow) Arena(std::move(slab), desc, usable);
+  if (arena == nullptr) return R::failed(fail(CKPT_ERROR_OUT_OF_MEMORY, "%s: the host refused %zu bytes", function, sizeof(Arena)));
+  return Ref<Arena>::adopt(arena);
+}
+
+Status Arena::refuse_busy(const char *function) const noexcept {
+  return fail(CKPT_ERROR_BUSY, "%s: the arena is in use by another thread, or by the call whose callback this is", function);
+}
+
+Status Arena::refuse(const char *function, size_t bytes) noexcept {
+  if (fill_failure_ != CKPT_OK) return std::exchange(fill_failure_, CKPT_OK);
+  return fail(CKPT_ERROR_BUDGET,
+              "%s: wanted %zu bytes (%zu with alignment and guards); in use %zu, free %zu, largest free block %zu, capacity %zu",
+              function, bytes, rule_.footprint(bytes), placer_.in_use(), capacity() - placer_.in_use(), placer_.largest_free(),
+              capacity());
+}
+
+// ---- guards and poison ----
+//
+// A block under GUARD: guard | user bytes | padding up to the alignment | guard. The padding has the pattern too, so that
+// one byte too many is seen.
+
+BlockId Arena::dress(BlockId block, size_t bytes) {
+  if (checks_ & CKPT_ARENA_GUARD) {
+    if (user_bytes_.size() <= block) {
+      try {
+        user_bytes_.resize(std::max<size_t>(block + size_t{1}, 2 * user_bytes_.size()));
+      } catch (...) {
+        --alloc_count_;
+        placer_.free(block);
+        throw;
+      }
+    }
+    user_bytes_[block] = bytes;
+  }
+  fill_failure_ = fill(block, bytes);
+  if (fill_failure_ == CKPT_OK) return block;
+  --alloc_count_;
+  ++failed_count_;
+  placer_.free(block);
+  return kNoBlock;
+}
+
+Status Arena::fill(BlockId block, size_t bytes) const {
+  auto *const user = static_cast<char *>(pointer(block));
+  const size_t guard = rule_.guard_bytes, rounded = placer_.bytes(block) - 2 * guard;
+  if (checks_ & CKPT_ARENA_POISON) CKPT_TRY(device().fill(stream_, user, kPoison, rounded));
+  if (guard == 0) return CKPT_OK;
+  CKPT_TRY(device().fill(stream_, user - guard, kGuard, guard));
+  return device().fill(stream_, user + bytes, kGuard, rounded - bytes + guard);
+}
+
+Status Arena::undress(const char *function, BlockId block) noexcept {
+  Status status = CKPT_OK;
+  if (checks_ & CKPT_ARENA_GUARD) status = check_block(function, block);
+  if (checks_ & CKPT_ARENA_POISON) {
+    auto *const begin = static_cast<char *>(pointer(block)) - rule_.guard_bytes;
+    const Status filled = device().fill(stream_, begin, kPoison, placer_.bytes(block));
+    if (status == CKPT_OK) status = filled;
+  }
+  return status;
+}
+
+Status Arena::check_range(const char *function, BlockId block, const char *where, const char *begin, size_t bytes) const {
+  uint8_t seen[1024];
+  for (size_t done = 0; done < bytes;) {
+    const size_t part = std::min(bytes - done, sizeof seen);
+    CKPT_TRY(device().copy(stream_, seen, begin + done, part, device::Copy::device_to_host));
+    CKPT_TRY(device().synchronize(stream_));
+    for (size_t k = 0; k < part; ++k)
+      if (seen[k] != kGuard)
+        return fail(CKPT_ERROR_CHECK, "%s: the guard %s the block at %p (%zu bytes, offset %zu) is overwritten %zu bytes into it",
+                    function, where, pointer(block), user_bytes_[block], placer_.offset(block) + rule_.guard_bytes, done + k);
+    done += part;
+  }
+  return CKPT_OK;
+}
+
+Status Arena::check_block(const char *function, BlockId block) const {
+  const auto *const user = static_cast<const char *>(pointer(block));
+  const size_t guard = rule_.guard_bytes, bytes = user_bytes_[block];
+  CKPT_TRY(check_range(function, block, "before", user - guard, guard));
+  return check_range(function, block, "after", user + bytes, placer_.bytes(block) - guard - bytes);
+}
+
+Status Arena::check(const char *function) const {
+  if (!(checks_ & CKPT_ARENA_GUARD)) return CKPT_OK;
+  for (BlockId block = 0; block < placer_.id_limit(); ++block)
+    if (placer_.live(block)) CKPT_TRY(check_block(function, block));
+  return CKPT_OK;
+}
+
+// ---- the whole ----
+
+Status Arena::commit(size_t low_bytes, size_t high_bytes) const {
+  auto *const base = static_cast<char *>(slab_.data());
+  const size_t low = std::min(low_bytes, capacity()), high = std::min(high_bytes, capacity() - low);
+  CKPT_TRY(device().commit(base, low));
+  return device().commit(base + (capacity() - high), high);
+}
+
+void Arena::reserve(size_t block_count) {
+  placer_.reserve(block_count);
+  if (checks_ & CKPT_ARENA_GUARD) user_bytes_.resize(std::max(user_bytes_.size(), 2 * block_count + 1));
+}
+
+void Arena::stats(ckpt_arena_stats *out) const noexcept {
+  const size_t largest = placer_.largest_free(), guards = 2 * rule_.guard_bytes;
+  out->block_count = placer_.block_count();
+  out->in_use_bytes = placer_.in_use();
+  out->peak_in_use_bytes = placer_.peak_in_use();
+  out->height_bytes = placer_.height();
+  out->capacity_bytes = capacity();
+  out->largest_free_bytes = largest > guards ? largest - guards : 0;
+  out->alloc_count = alloc_count_;
+  out->free_count = free_count_;
+  out->failed_count = failed_count_;
+}
+
+// ---- by address ----
+
+void *Arena::take(const char *function, size_t bytes, Side side) {
+  const Lock lock(*this, function);
+  if (lock.status()) return nullptr;
+  if (bytes > SizeRule::kMaxBytes) {
+    ++failed_count_;
+    (void)fail(CKPT_ERROR_OVERFLOW, "%s: bytes is %zu, expected at most %zu", function, bytes, SizeRule::kMaxBytes);
+    return nullptr;
+  }
+  index_.reserve_one();
+  const BlockId block = allocate(std::max<size_t>(bytes, 1), side);  // zero bytes: an address of their own
+  if (block == kNoBlock) {
+    (void)refuse(function, bytes);
+    return nullptr;
+  }
+  void *data = pointer(block);
+  index_.insert(key_of(data), block);
+  if (index_.size() == 1) retain();
+  return data;
+}
+
+Status Arena::give(const char *function, void *data) noexcept {
+  Status status = CKPT_OK;
+  bool last = false;
+  {
+    const Lock lock(*this, function);
+    if (lock.status()) return lock.status();
+    const bool aligned = reinterpret_cast<uintptr_t>(data) % rule_.alignment_bytes == 0;
+    const BlockId block = aligned ? index_.take(key_of(data)) : kNoBlock;
+    if (block == kNoBlock)
+      return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: data is %p, expected a live block of this arena", function, data);
+    status = free(function, block);
+    last = index_.size() == 0;
+  }
+  if (last) drop();  // may be the end of *this
+  return status;
+}
+
+}  // namespace ckpt::arena

@@ -1,0 +1,113 @@
+// An arena binds a placer to a slab of device memory. The tape works with block ids, the C ABI with addresses.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "arena/address_index.h"
+#include "arena/placer.h"
+#include "arena/size_rule.h"
+#include "arena/slab.h"
+#include "base/ref.h"
+
+namespace ckpt::arena {
+
+// Shared: whoever works on an arena retains it; so do the blocks that were taken by address.
+class Arena final : public Counted<Arena> {
+ public:
+  // Validates `desc`; from then on its `release` is called once, at the end or when something fails.
+  static Result<Ref<Arena>> create(const char *function, Ref<device::Device> device, const ckpt_arena_desc &desc);
+  ~Arena() = default;
+
+  // One thread at a time, and no second call from inside a callback: BUSY. Everything below but take and give is called
+  // between the two (see Lock).
+  Status enter(const char *function) const noexcept {
+    if (busy_.exchange(true, std::memory_order_acquire)) return refuse_busy(function);
+    return CKPT_OK;
+  }
+  void leave() const noexcept { busy_.store(false, std::memory_order_release); }
+
+  const device::Device &device() const noexcept { return slab_.device(); }
+  void *stream() const noexcept { return stream_; }
+  const SizeRule &size_rule() const noexcept { return rule_; }
+  // What is live now: a simulation starts from a copy.
+  const Placer &placer() const noexcept { return placer_; }
+  size_t capacity() const noexcept { return placer_.capacity(); }
+
+  // `bytes` as the user counts them, at most SizeRule::kMaxBytes. kNoBlock: no room (or, with POISON or GUARD, the device
+  // failed to fill), and refuse() says why. May throw std::bad_alloc: nothing has changed.
+  BlockId allocate(size_t bytes, Side side) {
+    const BlockId block = placer_.allocate(rule_.footprint(bytes), side);
+    if (block == kNoBlock) {
+      ++failed_count_;
+      return kNoBlock;
+    }
+    ++alloc_count_;
+    return checks_ == 0 ? block : dress(block, bytes);
+  }
+  Status refuse(const char *function, size_t bytes) noexcept;
+  // CHECK: a guard was overwritten; the block is freed all the same.
+  Status free(const char *function, BlockId block) noexcept {
+    ++free_count_;
+    const Status status = checks_ == 0 ? CKPT_OK : undress(function, block);
+    placer_.free(block);
+    return status;
+  }
+  // Aligned and never NULL, also for zero bytes.
+  void *pointer(BlockId block) const noexcept {
+    return static_cast<char *>(slab_.data()) + placer_.offset(block) + rule_.guard_bytes;
+  }
+
+  // The guards of all live blocks.
+  Status check(const char *function) const;
+  // Memory behind the ends of the slab, as far as they will be used, ahead of time.
+  Status commit(size_t low_bytes, size_t high_bytes) const;
+  void reserve(size_t block_count);  // host tables for so many blocks at once
+  void stats(ckpt_arena_stats *out) const noexcept;  // all but struct_size
+  void reset_stats() noexcept { placer_.reset_peaks(); }
+
+  // By address; these enter and leave by themselves. A live block keeps the arena alive.
+  void *take(const char *function, size_t bytes, Side side);
+  Status give(const char *function, void *data) noexcept;
+
+ private:
+  Arena(Slab slab, const ckpt_arena_desc &desc, size_t capacity) noexcept;
+
+  Status refuse_busy(const char *function) const noexcept;
+  BlockId dress(BlockId block, size_t bytes);
+  Status fill(BlockId block, size_t bytes) const;
+  Status undress(const char *function, BlockId block) noexcept;
+  Status check_block(const char *function, BlockId block) const;
+  Status check_range(const char *function, BlockId block, const char *where, const char *begin, size_t bytes) const;
+  uint64_t key_of(const void *data) const noexcept {
+    return (reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(slab_.data())) >> key_shift_;
+  }
+
+  mutable std::atomic<bool> busy_{false};
+  uint32_t checks_;     // CKPT_ARENA_GUARD, CKPT_ARENA_POISON
+  uint32_t key_shift_;  // log2 of the alignment
+  SizeRule rule_;
+  void *stream_;
+  Placer placer_;
+  AddressIndex index_;              // blocks taken by address
+  std::vector<size_t> user_bytes_;  // by block id, with GUARD
+  uint64_t alloc_count_ = 0, free_count_ = 0, failed_count_ = 0;
+  Status fill_failure_ = CKPT_OK;  // of the allocate that has just failed
+  Slab slab_;
+};
+
+// An arena that is entered for a scope.
+class Lock {
+ public:
+  Lock(const Arena &arena, const char *function) noexcept : arena_(&arena), status_(arena.enter(function)) {}
+  Lock(const Lock &) = delete;
+  Lock &operator=(const Lock &) = delete;
+  ~Lock() { if (status_ == CKPT_OK) arena_->leave(); }
+  Status status() const noexcept { return status_; }
+
+ private:
+  const Arena *arena_;
+  Status status_;
+};
+
+}  // namespace ckpt::arena
