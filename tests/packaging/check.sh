@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# check.sh NAME WORK: one packaging test. Needs CKPT_SOURCE, CKPT_BINARY (a finished build), CC, CXX.
+set -euo pipefail
+name=$1
+work=$2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+prefix=$work/moved/to/prefix
+libdir=$(sed -n 's/^CMAKE_INSTALL_LIBDIR:[A-Z]*=//p' "$CKPT_BINARY/CMakeCache.txt")
+export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
+unset LD_LIBRARY_PATH DESTDIR
+
+die() { echo "$*" >&2; exit 1; }
+needs_ckpt() { readelf -dW "$1" | grep -q 'NEEDED.*libckpt\.so\.0\.1'; }
+
+make_c() { # folder, arguments of make
+  local out=$work/$1
+  shift
+  rm -rf "$out" && mkdir -p "$out"
+  make -C "$here/c99" OUT="$out" "$@"
+}
+
+run_shared_and_static() { # folder of a build with with_ckpt and with_ckpt_static
+  "$1/with_ckpt"
+  "$1/with_ckpt_static"
+  needs_ckpt "$1/with_ckpt" || die "with_ckpt does not use the shared library"
+  ! needs_ckpt "$1/with_ckpt_static" || die "with_ckpt_static uses the shared library"
+}
+
+build_cmake() { # project
+  rm -rf "$work/$1"
+  cmake -S "$here/$1" -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCKPT_SOURCE="$CKPT_SOURCE" -DCMAKE_BUILD_TYPE=Release
+  cmake --build "$work/$1" -j "$(nproc)"
+  run_shared_and_static "$work/$1"
+}
+
+case "$name" in
+  install)
+    rm -rf "$work" && mkdir -p "$(dirname "$prefix")"
+    cmake --install "$CKPT_BINARY" --prefix "$work/first"
+    mv "$work/first" "$prefix"
+    # Nothing names the place where it was first, or the one where it was built. Debug information may.
+    if grep -rlF -e "$work/first" -e "$CKPT_BINARY" "$prefix" --include='*.cmake' --include='*.pc' --include='*.h'; then
+      die "the files above hold a path that is gone after the move"
+    fi
+    for file in include/ckpt/ckpt.h "$libdir/libckpt.so" "$libdir/libckpt.so.0.1" "$libdir/libckpt.so.0.1.0" "$libdir/libckpt.a" \
+      "$libdir/pkgconfig/ckpt.pc" "$libdir/cmake/ckpt/ckptConfig.cmake" "$libdir/cmake/ckpt/ckptConfigVersion.cmake"; do
+      [ -e "$prefix/$file" ] || die "not installed: $file"
+    done
+    for header in "$CKPT_SOURCE"/include/ckpt/*.h; do
+      [ "$(basename "$header")" = ops.h ] || cmp "$header" "$prefix/include/ckpt/$(basename "$header")"
+    done
+    ;;
+  c_shared)
+    make_c c_shared
+    "$work/c_shared/main"
+    needs_ckpt "$work/c_shared/main" || die "does not use the shared library"
+    ;;
+  c_static)
+    make_c c_static STATIC=1
+    "$work/c_static/main"
+    ! readelf -dW "$work/c_static/main" | grep -q NEEDED || die "needs shared libraries"
+    ;;
+  c_archive_only)
+    # A prefix without the shared library, the rest of the system shared: what `pkg-config --static --libs` names must do.
+    rm -rf "$work/archive_only" && cp -a "$prefix" "$work/archive_only" && rm "$work/archive_only/$libdir"/libckpt.so*
+    export PKG_CONFIG_PATH=$work/archive_only/$libdir/pkgconfig
+    make_c c_archive_only PKG_CONFIG="pkg-config --static"
+    "$work/c_archive_only/main"
+    ! needs_ckpt "$work/c_archive_only/main" || die "uses the shared library"
+    ;;
+  cmake_cpp) build_cmake cpp20 ;;
+  cmake_c) build_cmake c_cmake ;;
+  subproject) build_cmake subproject ;;
+  *) die "unknown test $name" ;;
+esac
