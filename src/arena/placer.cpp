@@ -17,9 +17,27 @@ constexpr uint64_t bit(uint32_t k) { return uint64_t{1} << (k % 64); }
 
 // ---- free blocks of one end, by size ----
 
+Placer::End &Placer::End::operator=(const End &other) noexcept {
+  frontier = other.frontier;
+  furthest = other.furthest;
+  last = other.last;
+  words = other.words;
+  bins = other.bins;
+  for (uint32_t some = words; some != 0; some &= some - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(some));
+    for (uint64_t rest = bins[word]; rest != 0; rest &= rest - 1) {
+      const uint32_t bin = word * 64 + static_cast<uint32_t>(std::countr_zero(rest));
+      root[bin] = other.root[bin];
+    }
+  }
+  return *this;
+}
+
 uint32_t Placer::bin_of(size_t bytes) noexcept {
   const auto log2 = static_cast<uint32_t>(std::bit_width(bytes)) - 1;
-  return log2 < 3 ? static_cast<uint32_t>(bytes) : (log2 - 2) << 3 | (static_cast<uint32_t>(bytes >> (log2 - 3)) & 7);
+  if (log2 < kSplit) return static_cast<uint32_t>(bytes);
+  constexpr uint32_t kMask = (1u << kSplit) - 1;
+  return (log2 - kSplit + 1) << kSplit | (static_cast<uint32_t>(bytes >> (log2 - kSplit)) & kMask);
 }
 
 bool Placer::before(BlockId a, BlockId b) const noexcept {
@@ -249,8 +267,8 @@ void Placer::clear() noexcept {
   for (End &end : end_) {
     end.frontier = end.furthest = 0;
     end.last = kNoBlock;
+    if (end.words != 0) end.bins.fill(0);
     end.words = 0;
-    end.bins.fill(0);
   }
 }
 

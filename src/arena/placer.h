@@ -79,9 +79,9 @@ class Placer {
     State state;
   };
 
-  // Free blocks by size class, eight classes an octave; classes are disjoint and ascending. In each a treap by (bytes,
+  // Free blocks by size class, 32 classes an octave; classes are disjoint and ascending. In each a treap by (bytes,
   // distance): nearly always one or two nodes, and still O(log n) when thousands of blocks have the same size.
-  static constexpr uint32_t kBins = 512, kWords = kBins / 64;
+  static constexpr uint32_t kSplit = 5, kBins = (63 - kSplit) << kSplit, kWords = kBins / 64;
 
   struct End {
     size_t frontier = 0;
@@ -89,8 +89,11 @@ class Placer {
     BlockId last = kNoBlock;   // the block at the frontier: always live
     uint32_t words = 0;        // which of `bins` are not 0
     std::array<uint64_t, kWords> bins{};
-    std::array<BlockId, kBins> root;  // meaningful where the bit is set: copies and resets touch nothing else
+    std::array<BlockId, kBins> root;  // meaningful where the bit is set; copies and resets touch nothing else
     End() noexcept {}
+    End(const End &other) noexcept { *this = other; }
+    End &operator=(const End &other) noexcept;
+    ~End() = default;
   };
 
   static uint32_t bin_of(size_t bytes) noexcept;

@@ -25,6 +25,8 @@ struct Fixture {
   }
 };
 
+uint32_t end(bool high) { return high ? uint32_t{CKPT_ARENA_HIGH} : 0; }
+
 struct Lcg {
   uint64_t state = 1;
   uint64_t next() { return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33; }
@@ -46,7 +48,7 @@ void lifo(benchmark::State &state) {
   void *block[64];
   const bool both = state.range(0) != 0;
   for (auto _ : state) {
-    for (uint32_t k = 0; k < 64; ++k) block[k] = ckpt_arena_alloc(f.arena, 4096 + 256 * k, both && k % 2 ? CKPT_ARENA_HIGH : 0u);
+    for (uint32_t k = 0; k < 64; ++k) block[k] = ckpt_arena_alloc(f.arena, 4096 + 256 * k, end(both && k % 2));
     for (uint32_t k = 64; k-- > 0;) ckpt_arena_free(f.arena, block[k]);
   }
   state.counters["ns_per_pair"] =
@@ -87,7 +89,7 @@ BENCHMARK(random_sizes)->ArgName("live")->Arg(100)->Arg(1000)->Arg(4000);
 
 void random_sizes_both_ends(benchmark::State &state) {
   Fixture f;
-  churn(state, [&](size_t bytes, size_t turn) { return ckpt_arena_alloc(f.arena, bytes, turn & 1); },
+  churn(state, [&](size_t bytes, size_t turn) { return ckpt_arena_alloc(f.arena, bytes, end(turn % 2 != 0)); },
         [&](void *p) { ckpt_arena_free(f.arena, p); });
 }
 BENCHMARK(random_sizes_both_ends)->ArgName("live")->Arg(1000);
