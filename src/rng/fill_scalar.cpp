@@ -11,16 +11,18 @@ namespace {
 template <class Element, class Make>
 void fill(const Stream &stream, size_t count, Element *out, const Make &make) {
   uint64_t block = stream.word / kWordsPerBlock;
-  size_t lane = stream.word % kWordsPerBlock;
-  while (count > 0) {
-    const size_t taken = std::min<size_t>(count, kWordsPerBlock - lane);
+  const auto part = [&](size_t lane, size_t taken) {
     Element four[kWordsPerBlock];
     make(block_at(stream.seed, stream.subsequence, block++), four);
     std::copy_n(four + lane, taken, out);
     out += taken;
     count -= taken;
-    lane = 0;
-  }
+  };
+  const size_t lane = stream.word % kWordsPerBlock;
+  if (lane != 0) part(lane, std::min<size_t>(count, kWordsPerBlock - lane));
+  for (; count >= kWordsPerBlock; count -= kWordsPerBlock, out += kWordsPerBlock)
+    make(block_at(stream.seed, stream.subsequence, block++), out);
+  if (count > 0) part(0, count);
 }
 
 void fill_u32(const Stream &stream, size_t count, uint32_t *out) {
