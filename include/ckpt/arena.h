@@ -41,7 +41,8 @@ typedef struct ckpt_arena_desc {
   ckpt_alloc_fn alloc;     /* with `free`: the caller's allocator, asked once for capacity_bytes */
   ckpt_free_fn free;
   void *user;              /* retained for alloc, free and release */
-  ckpt_release_fn release; /* called once when slab and user are no longer needed, also when create fails later on */
+  ckpt_release_fn release; /* called once when slab and user are no longer needed; also when create fails, but for a desc
+                              that is refused as such (INVALID_ARGUMENT, STRUCT_SIZE, OVERFLOW): that is not taken */
 } ckpt_arena_desc;
 
 #define CKPT_ARENA_DESC_INIT { sizeof(ckpt_arena_desc), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL }
@@ -68,7 +69,8 @@ CKPT_API void ckpt_arena_destroy(ckpt_arena *arena);
 
 /* `bytes` of device memory, aligned; zero bytes give a distinct address too. flags: CKPT_ARENA_HIGH. Borrowed: goes back
  * with ckpt_arena_free. NULL on failure: ckpt_last_status() is BUDGET (capacity: wanted, free, largest block), BUSY,
- * INVALID_ARGUMENT or OVERFLOW. Never synchronises, never asks the system for memory. */
+ * INVALID_ARGUMENT, OVERFLOW, or OUT_OF_MEMORY (of the host, whose tables grow when more blocks live than ever before).
+ * Never synchronises, never asks the device for memory. */
 CKPT_API void *ckpt_arena_alloc(ckpt_arena *arena, size_t bytes, uint32_t flags);
 
 /* Gives a block back. NULL is fine. Errors: INVALID_ARGUMENT (not a live block of this arena: nothing changes), BUSY,

@@ -28,8 +28,8 @@ Status Slab::take(const char *function, size_t bytes) {
     return fail(CKPT_ERROR_OUT_OF_MEMORY, "%s: the caller's alloc refused %zu bytes at alignment %zu", function, bytes, alignment);
   kind_ = Kind::allocated;
   if (reinterpret_cast<uintptr_t>(data_) % alignment != 0)
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: the caller's alloc gave %p, expected a multiple of %zu", function, data_,
-                alignment);
+    return fail(CKPT_ERROR_OUT_OF_MEMORY, "%s: the caller's alloc gave %p for %zu bytes, expected a multiple of %zu", function,
+                data_, bytes, alignment);
   return CKPT_OK;
 }
 

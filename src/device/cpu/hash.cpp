@@ -1,9 +1,9 @@
-// Eight independent lanes of multiply and rotate over 64-byte stripes, so that the multiplier's latency is hidden. Each
+// Eight independent lanes of xor-shift and multiply over 64-byte stripes, so that the multiplier's latency is hidden. Each
 // step is a bijection of its lane for a given word, and of the word for a given lane: a single changed word always shows.
-// The rotation brings the top bits, where signs are and which a product moves nowhere, down to where the next one spreads
-// them: without it two flipped signs in one lane would cancel.
-#include <bit>
+// A product moves differences upwards only, and one in the top bit (a sign) not at all: the shift brings the upper half down
+// before it, so that one flipped bit is not cancelled by another in a later word.
 #include <cstring>
+#include <initializer_list>
 
 #include "device/cpu/cpu.h"
 
@@ -13,7 +13,14 @@ namespace {
 constexpr size_t kLanes = 8, kStripe = kLanes * sizeof(uint64_t);
 constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;  // odd; 2^64 / golden ratio
 
-inline uint64_t step(uint64_t lane, uint64_t word) { return std::rotl((lane ^ word) * kMultiplier, 29); }
+inline uint64_t step(uint64_t lane, uint64_t word) {
+  uint64_t x = lane ^ word;
+  x = (x ^ x >> 32) * kMultiplier;
+#if defined(__GNUC__)
+  asm("" : "+r"(x));  // stays scalar: a vector of 64-bit products takes three times as many multiplications
+#endif
+  return x;
+}
 
 // The xor-shift-multiply finaliser of a 64-bit word (bijective; constants of David Stafford's variant 13).
 uint64_t finish(uint64_t x) {
@@ -22,29 +29,38 @@ uint64_t finish(uint64_t x) {
   return x ^ x >> 31;
 }
 
-inline void stripe(uint64_t *lane, const unsigned char *at) {
-  for (size_t k = 0; k < kLanes; ++k) {
-    uint64_t word = 0;
-    std::memcpy(&word, at + k * sizeof word, sizeof word);
-    lane[k] = step(lane[k], word);
+// The lanes as eight variables, so that they live in registers.
+struct Lanes {
+  uint64_t a = finish(1), b = finish(2), c = finish(3), d = finish(4), e = finish(5), f = finish(6), g = finish(7), h = finish(8);
+
+  inline void add(const unsigned char *at) {
+    uint64_t word[kLanes];
+    std::memcpy(word, at, sizeof word);
+    a = step(a, word[0]);
+    b = step(b, word[1]);
+    c = step(c, word[2]);
+    d = step(d, word[3]);
+    e = step(e, word[4]);
+    f = step(f, word[5]);
+    g = step(g, word[6]);
+    h = step(h, word[7]);
   }
-}
+};
 
 }  // namespace
 
 uint64_t hash(const void *data, size_t bytes) noexcept {
-  uint64_t lane[kLanes];
-  for (size_t k = 0; k < kLanes; ++k) lane[k] = finish(k + 1);
+  Lanes lanes;
   const auto *at = static_cast<const unsigned char *>(data);
   size_t rest = bytes;
-  for (; rest >= kStripe; rest -= kStripe, at += kStripe) stripe(lane, at);
+  for (; rest >= kStripe; rest -= kStripe, at += kStripe) lanes.add(at);
   if (rest != 0) {
     unsigned char last[kStripe] = {};
     std::memcpy(last, at, rest);
-    stripe(lane, last);
+    lanes.add(last);
   }
   uint64_t result = finish(bytes);  // tells a tail of zeros from no tail
-  for (const uint64_t l : lane) result = step(result, finish(l));
+  for (const uint64_t l : {lanes.a, lanes.b, lanes.c, lanes.d, lanes.e, lanes.f, lanes.g, lanes.h}) result = step(result, finish(l));
   return finish(result);
 }
 
