@@ -87,4 +87,7 @@ ckpt_install() {
     printf 'missing: %s\n' "${missing[@]}" >&2
     return 1
   fi
+  # Another clone of the same files may be served from the cache; a home that cannot be written must not stop the compiler.
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  [ -n "${CCACHE_DIR:-}" ] || [ -w "${HOME:-/nonexistent}" ] || export CCACHE_DIR=$PWD/build/ccache
 }
