@@ -130,6 +130,7 @@ CKPT_BOTH_SIDES void fill_whole(const Stream &stream, uint64_t &block, const Wri
 
 template <class L, class Write>
 void fill(const Stream &stream, size_t count, typename Write::Element *out, const Write &write) {
+  if (count == 0) return;  // `out` may be NULL
   uint64_t block = stream.word / kWordsPerBlock;
   if (const size_t lane = stream.word % kWordsPerBlock; lane != 0) {
     const size_t room = L::kWords - lane, taken = count < room ? count : room;

@@ -11,6 +11,8 @@
 
 #define OK(call) assert_int_equal((call), CKPT_OK)
 
+#define REFUSED(call, code, part) refused((call), CKPT_ERROR_##code, part)
+
 static void refused(ckpt_status got, ckpt_status want, const char *part) {
   assert_int_equal(got, want);
   assert_int_equal(ckpt_last_status(), want);
@@ -35,10 +37,10 @@ static void pack_refuses_what_does_not_fit(void **state) {
   ckpt_philox p;
   (void)state;
   OK(ckpt_philox_pack(1, (UINT64_C(1) << 36) - 1, (UINT64_C(1) << 28) - 1, (1u << 16) - 1, &p));
-  refused(ckpt_philox_pack(1, UINT64_C(1) << 36, 0, 0, &p), CKPT_ERROR_OVERFLOW, "step is 68719476736, expected less than 2^36");
-  refused(ckpt_philox_pack(1, 0, UINT64_C(1) << 28, 0, &p), CKPT_ERROR_OVERFLOW, "segment is 268435456, expected less than 2^28");
-  refused(ckpt_philox_pack(1, 0, 0, 1u << 16, &p), CKPT_ERROR_OVERFLOW, "site is 65536, expected less than 2^16");
-  refused(ckpt_philox_pack(1, 0, 0, 0, NULL), CKPT_ERROR_INVALID_ARGUMENT, "out_philox");
+  REFUSED(ckpt_philox_pack(1, UINT64_C(1) << 36, 0, 0, &p), OVERFLOW, "step is 68719476736, expected less than 2^36");
+  REFUSED(ckpt_philox_pack(1, 0, UINT64_C(1) << 28, 0, &p), OVERFLOW, "segment is 268435456, expected less than 2^28");
+  REFUSED(ckpt_philox_pack(1, 0, 0, 1u << 16, &p), OVERFLOW, "site is 65536, expected less than 2^16");
+  REFUSED(ckpt_philox_pack(1, 0, 0, 0, NULL), INVALID_ARGUMENT, "out_philox");
 }
 
 static void fills_refuse_bad_arguments(void **state) {
@@ -47,20 +49,20 @@ static void fills_refuse_bad_arguments(void **state) {
   float values[16];
   uint8_t bytes[16];
   (void)state;
-  refused(ckpt_philox_u32(NULL, 0, 1, words), CKPT_ERROR_INVALID_ARGUMENT, "ckpt_philox_u32: philox is NULL");
-  refused(ckpt_philox_uniform(&p, 0, 5, NULL), CKPT_ERROR_INVALID_ARGUMENT, "ckpt_philox_uniform: the output is NULL and count is 5");
+  REFUSED(ckpt_philox_u32(NULL, 0, 1, words), INVALID_ARGUMENT, "ckpt_philox_u32: philox is NULL");
+  REFUSED(ckpt_philox_uniform(&p, 0, 5, NULL), INVALID_ARGUMENT, "uniform: the output is NULL and count is 5");
   OK(ckpt_philox_u32(&p, 0, 0, NULL));
   /* Ten words are left: words 2^64 - 10 .. 2^64 - 1. */
   OK(ckpt_philox_u32(&last, 0, 10, words));
   OK(ckpt_philox_u32(&last, 9, 1, words));
-  refused(ckpt_philox_u32(&last, 0, 11, words), CKPT_ERROR_OVERFLOW, "offset 18446744073709551606 + first 0 + count 11");
-  refused(ckpt_philox_u32(&last, 10, 0, words), CKPT_ERROR_OVERFLOW, "first 10");
-  refused(ckpt_philox_u32(&p, UINT64_MAX, 1, words), CKPT_ERROR_OVERFLOW, "first 18446744073709551615");
-  refused(ckpt_philox_normal(&p, 0, 1, NAN, 1.0f, values), CKPT_ERROR_INVALID_ARGUMENT, "mean is nan");
-  refused(ckpt_philox_normal(&p, 0, 1, 0.0f, -1.0f, values), CKPT_ERROR_INVALID_ARGUMENT, "stddev is -1");
-  refused(ckpt_philox_normal(&p, 0, 1, 0.0f, INFINITY, values), CKPT_ERROR_INVALID_ARGUMENT, "stddev is inf");
-  refused(ckpt_philox_bernoulli(&p, 0, 1, 1.5, bytes), CKPT_ERROR_INVALID_ARGUMENT, "probability is 1.5, expected 0 to 1");
-  refused(ckpt_philox_bernoulli(&p, 0, 1, NAN, bytes), CKPT_ERROR_INVALID_ARGUMENT, "probability is nan");
+  REFUSED(ckpt_philox_u32(&last, 0, 11, words), OVERFLOW, "offset 18446744073709551606 + first 0 + count 11");
+  REFUSED(ckpt_philox_u32(&last, 10, 0, words), OVERFLOW, "first 10");
+  REFUSED(ckpt_philox_u32(&p, UINT64_MAX, 1, words), OVERFLOW, "first 18446744073709551615");
+  REFUSED(ckpt_philox_normal(&p, 0, 1, NAN, 1.0f, values), INVALID_ARGUMENT, "mean is nan");
+  REFUSED(ckpt_philox_normal(&p, 0, 1, 0.0f, -1.0f, values), INVALID_ARGUMENT, "stddev is -1");
+  REFUSED(ckpt_philox_normal(&p, 0, 1, 0.0f, INFINITY, values), INVALID_ARGUMENT, "stddev is inf");
+  REFUSED(ckpt_philox_bernoulli(&p, 0, 1, 1.5, bytes), INVALID_ARGUMENT, "probability is 1.5, expected 0 to 1");
+  REFUSED(ckpt_philox_bernoulli(&p, 0, 1, NAN, bytes), INVALID_ARGUMENT, "probability is nan");
 }
 
 static void thresholds(void **state) {
@@ -114,18 +116,18 @@ static void a_stateful_generator_snapshots_restores_and_advances(void **state) {
   OK(ckpt_rng_restore(rng, &p));
   OK(ckpt_rng_snapshot(rng, &q));
   assert_memory_equal(&p, &q, sizeof p);
-  refused(ckpt_rng_restore(rng, &with_word), CKPT_ERROR_INVALID_ARGUMENT, "step_word");
-  refused(ckpt_rng_advance(rng, UINT64_MAX, 1), CKPT_ERROR_OVERFLOW, "rounded up");
-  refused(ckpt_rng_advance(rng, UINT64_MAX - 11, 0), CKPT_ERROR_OVERFLOW, "position 12");
+  REFUSED(ckpt_rng_restore(rng, &with_word), INVALID_ARGUMENT, "step_word");
+  REFUSED(ckpt_rng_advance(rng, UINT64_MAX, 1), OVERFLOW, "rounded up");
+  REFUSED(ckpt_rng_advance(rng, UINT64_MAX - 11, 0), OVERFLOW, "position 12");
   OK(ckpt_rng_snapshot(rng, &q));
   assert_memory_equal(&p, &q, sizeof p); /* a refusal leaves it where it was */
   OK(ckpt_rng_advance(rng, UINT64_MAX - 12, 0));
   ckpt_rng_destroy(rng);
   ckpt_rng_destroy(NULL);
-  refused(ckpt_rng_create(1, 2, 3, NULL), CKPT_ERROR_INVALID_ARGUMENT, "out_rng");
-  refused(ckpt_rng_snapshot(NULL, &p), CKPT_ERROR_INVALID_ARGUMENT, "rng is NULL");
-  refused(ckpt_rng_restore(NULL, &p), CKPT_ERROR_INVALID_ARGUMENT, "rng is NULL");
-  refused(ckpt_rng_advance(NULL, 1, 0), CKPT_ERROR_INVALID_ARGUMENT, "rng is NULL");
+  REFUSED(ckpt_rng_create(1, 2, 3, NULL), INVALID_ARGUMENT, "out_rng");
+  REFUSED(ckpt_rng_snapshot(NULL, &p), INVALID_ARGUMENT, "rng is NULL");
+  REFUSED(ckpt_rng_restore(NULL, &p), INVALID_ARGUMENT, "rng is NULL");
+  REFUSED(ckpt_rng_advance(NULL, 1, 0), INVALID_ARGUMENT, "rng is NULL");
 }
 
 int main(void) {

@@ -123,7 +123,8 @@ RC_GTEST_PROP(ScheduleAdjoint, EqualsStoreAllBitByBit, ()) {
 
 RC_GTEST_PROP(ScheduleCount, FallsWithSnapshotsAndRisesWithSteps, ()) {
   const auto bits = *rc::gen::inRange(1, 63);
-  const uint64_t n = *rc::gen::inRange<uint64_t>(2, uint64_t{1} << bits), s = *rc::gen::inRange<uint64_t>(1, uint64_t{1} << bits);
+  const uint64_t n = *rc::gen::inRange<uint64_t>(2, uint64_t{1} << bits);
+  const uint64_t s = *rc::gen::inRange<uint64_t>(1, uint64_t{1} << bits);
   RC_ASSERT(extra(n, s + 1) <= extra(n, s));
   RC_ASSERT(extra(n, s) <= extra(n + 1, s));
   RC_ASSERT(extra(n, s) >= n - 1);

@@ -54,7 +54,8 @@ TEST(CurandDevice, NormalsOfEvenStartsAgree) {
     ASSERT_EQ(ckpt_philox_normal(&philox, 0, kDraws, 0.0f, 1.0f, ours), CKPT_OK);
     for (int i = 0; i < kDraws; ++i) {
       const auto theirs = static_cast<double>(curand_normal(state));
-      ASSERT_NEAR(theirs, static_cast<double>(ours[i]), 6.8 * 0x1p-21 + 7 * 0x1p-23 * std::fabs(theirs)) << philox.offset << " + " << i;
+      const double tolerance = 6.8 * 0x1p-21 + 7 * 0x1p-23 * std::fabs(theirs);
+      ASSERT_NEAR(theirs, static_cast<double>(ours[i]), tolerance) << philox.offset << " + " << i;
     }
   });
 }

@@ -74,7 +74,8 @@ TEST_P(Fill, AMillionOfEachAgree) { expect_all_same(*wide_, {7, 3, 1}, 1000003, 
 
 TEST_P(Fill, ThresholdsAtTheEdgesAgree) {
   const Stream s{1, 2, 0};
-  for (const uint32_t threshold : {1u, 0x7FFFFFFFu, 0x80000000u, 0x80000001u, 0xFFFFFFFFu, word_at(1, 2, 100), word_at(1, 2, 100) + 1})
+  const uint32_t word = word_at(1, 2, 100);
+  for (const uint32_t threshold : {1u, 0x7FFFFFFFu, 0x80000000u, 0x80000001u, 0xFFFFFFFFu, word, word + 1})
     expect_same<uint8_t>([&](const Fills &f, uint8_t *out) { f.below(s, 1000, threshold, out); }, *wide_, 1000, 0, "below");
 }
 
