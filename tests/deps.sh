@@ -3,7 +3,7 @@
 #   ckpt_install build          compiler, CMake, Ninja, CBLAS
 #   ckpt_install build test     and what the tests need
 #
-# Looks for the thing itself (a command, a header), not for a package, so that nothing is installed over what is there. With
+# Looks for the thing itself (a command, a header, a library), not for a package, so that nothing is installed over what is there. With
 # apt-get and root (or sudo without a password) it installs; without, what is missing and required is named, and that ends
 # the run. What is optional and not to be had is added to CKPT_LEFT_OUT, one sentence each.
 
@@ -11,14 +11,14 @@ CKPT_LEFT_OUT=()
 
 ckpt_left_out() { CKPT_LEFT_OUT+=("$1"); }
 
-# required or optional | command:NAME or header:NAME | Debian package | what is left out without it
+# required or optional | command:NAME, header:NAME or library:NAME | Debian package | what is left out without it
 ckpt_needs_of() {
   case "$1" in
     build)
       echo "required|command:g++|g++|"
       echo "required|command:cmake|cmake|"
       echo "required|command:ninja|ninja-build|"
-      echo "required|header:cblas.h|libopenblas-pthread-dev|"
+      echo "required|library:openblas|libopenblas-pthread-dev|"
       echo "optional|command:ccache|ccache|compiler cache: ccache is not installed"
       ;;
     test)
@@ -38,6 +38,7 @@ ckpt_needs_of() {
 ckpt_has() {
   case "$1" in
     command:*) command -v "${1#command:}" >/dev/null 2>&1 ;;
+    library:*) echo "int main() {}" | g++ -x c++ - -o /dev/null "-l${1#library:}" >/dev/null 2>&1 ;;
     header:*) echo "#include <${1#header:}>" | g++ -x c++ -E - >/dev/null 2>&1 ;;
   esac
 }

@@ -11,14 +11,13 @@ import subprocess
 
 import api
 
-NODE = "CKPT_0.1"
 VERSION = "0.1"
 
 
-def map_text(functions):
+def map_text(node, functions):
     names = "".join(f"    {name};\n" for name in functions)
     return ("/* Every exported name, none by pattern: written by tests/checks/exports.py --write, compared with headers and library by\n"
-            f"   the tests. */\n{NODE} {{\n  global:\n{names}  local:\n    *;\n}};\n")
+            f"   the tests. */\n{node} {{\n  global:\n{names}  local:\n    *;\n}};\n")
 
 
 def names_in_map(path):
@@ -48,23 +47,24 @@ def main():
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     declared = api.functions_of(args.library)
+    wanted_node = f"{args.library.upper()}_{VERSION}"
     if args.write:
-        args.map.write_text(map_text(declared))
+        args.map.write_text(map_text(wanted_node, declared))
         print(f"{args.map}: {len(declared)} names")
         return
     node, mapped = names_in_map(args.map)
     problems = difference(declared, mapped, "the headers", args.map.name)
-    if node != NODE:
-        problems.append(f"{args.map}: node {node}, expected {NODE}")
+    if node != wanted_node:
+        problems.append(f"{args.map}: node {node}, expected {wanted_node}")
     exported = []
     for line in run("nm", "-D", "--defined-only", str(args.shared)).splitlines():
         kind, name = line.split()[-2:]
-        if kind == "A" and name.startswith(NODE):
+        if kind == "A" and name.startswith(wanted_node):
             continue
         plain, _, version = name.partition("@@")
         exported.append(plain)
-        if version != NODE:
-            problems.append(f"{name}: exported as version {version or 'none'}, expected {NODE}")
+        if version != wanted_node:
+            problems.append(f"{name}: exported as version {version or 'none'}, expected {wanted_node}")
     problems += difference(declared, exported, "the headers", args.shared.name)
     dynamic = run("readelf", "-dW", str(args.shared))
     soname = re.search(r"\(SONAME\).*\[(.*)\]", dynamic)

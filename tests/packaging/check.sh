@@ -47,7 +47,8 @@ case "$name" in
       [ -e "$prefix/$file" ] || die "not installed: $file"
     done
     for header in "$CKPT_SOURCE"/include/ckpt/*.h; do
-      [ "$(basename "$header")" = ops.h ] || cmp "$header" "$prefix/include/ckpt/$(basename "$header")"
+      [ "${header##*/}" = ops.h ] && [ ! -e "$prefix/$libdir/libckpt_ops.so" ] && continue
+      cmp "$header" "$prefix/include/ckpt/$(basename "$header")"
     done
     ;;
   c_shared)
@@ -68,6 +69,16 @@ case "$name" in
     "$work/c_archive_only/main"
     ! needs_ckpt "$work/c_archive_only/main" || die "uses the shared library"
     ;;
+  ops_shared)
+    make_c ops_shared PACKAGE=ckpt_ops SOURCE=ops.c
+    "$work/ops_shared/main"
+    ;;
+  ops_static)
+    make_c ops_static PACKAGE=ckpt_ops SOURCE=ops.c STATIC=1
+    "$work/ops_static/main"
+    ! readelf -dW "$work/ops_static/main" | grep -q NEEDED || die "needs shared libraries"
+    ;;
+  cmake_ops) build_cmake ops_cmake ;;
   cmake_cpp) build_cmake cpp20 ;;
   cmake_c) build_cmake c_cmake ;;
   subproject) build_cmake subproject ;;
