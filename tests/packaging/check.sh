@@ -10,7 +10,9 @@ export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
 unset LD_LIBRARY_PATH DESTDIR
 
 die() { echo "$*" >&2; exit 1; }
-needs_ckpt() { readelf -dW "$1" | grep -q 'NEEDED.*libckpt\.so\.0\.1'; }
+# Of a program: the shared libraries it needs. (Into a variable first: grep -q would leave readelf without a reader.)
+needed() { local text; text=$(readelf -dW "$1") && sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' <<<"$text"; }
+needs_ckpt() { grep -qE '^libckpt(_ops)?\.so\.0\.1$' <<<"$(needed "$1")"; }
 
 make_c() { # folder, arguments of make
   local out=$work/$1
@@ -26,11 +28,13 @@ run_shared_and_static() { # folder of a build with with_ckpt and with_ckpt_stati
   ! needs_ckpt "$1/with_ckpt_static" || die "with_ckpt_static uses the shared library"
 }
 
-build_cmake() { # project
-  rm -rf "$work/$1"
-  cmake -S "$here/$1" -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCKPT_SOURCE="$CKPT_SOURCE" -DCMAKE_BUILD_TYPE=Release
-  cmake --build "$work/$1" -j "$(nproc)"
-  run_shared_and_static "$work/$1"
+build_cmake() { # project, arguments of cmake
+  local project=$1
+  shift
+  rm -rf "${work:?}/$project"
+  cmake -S "$here/$project" -B "$work/$project" -DCMAKE_BUILD_TYPE=Release "$@"
+  cmake --build "$work/$project" -j "$(nproc)"
+  run_shared_and_static "$work/$project"
 }
 
 case "$name" in
@@ -59,7 +63,7 @@ case "$name" in
   c_static)
     make_c c_static STATIC=1
     "$work/c_static/main"
-    ! readelf -dW "$work/c_static/main" | grep -q NEEDED || die "needs shared libraries"
+    [ -z "$(needed "$work/c_static/main")" ] || die "needs shared libraries"
     ;;
   c_archive_only)
     # A prefix without the shared library, the rest of the system shared: what `pkg-config --static --libs` names must do.
@@ -76,11 +80,11 @@ case "$name" in
   ops_static)
     make_c ops_static PACKAGE=ckpt_ops SOURCE=ops.c STATIC=1
     "$work/ops_static/main"
-    ! readelf -dW "$work/ops_static/main" | grep -q NEEDED || die "needs shared libraries"
+    [ -z "$(needed "$work/ops_static/main")" ] || die "needs shared libraries"
     ;;
-  cmake_ops) build_cmake ops_cmake ;;
-  cmake_cpp) build_cmake cpp20 ;;
-  cmake_c) build_cmake c_cmake ;;
-  subproject) build_cmake subproject ;;
+  cmake_ops) build_cmake ops_cmake -DCMAKE_PREFIX_PATH="$prefix" ;;
+  cmake_cpp) build_cmake cpp20 -DCMAKE_PREFIX_PATH="$prefix" ;;
+  cmake_c) build_cmake c_cmake -DCMAKE_PREFIX_PATH="$prefix" ;;
+  subproject) build_cmake subproject -DCKPT_SOURCE="$CKPT_SOURCE" -DCMAKE_BUILD_TYPE=Debug ;;
   *) die "unknown test $name" ;;
 esac
