@@ -236,10 +236,10 @@ typedef struct ckpt_layer_block_desc {
 CKPT_API ckpt_status ckpt_layer_block_create(ckpt_ops *ops, const ckpt_layer_block_desc *desc, ckpt_layer **out_layer);
 
 /* Final norm, product with the vocabulary's weight and mean cross-entropy. Inputs: x [rows, channels]; targets [rows] int32.
- * Output: the loss, one float in `loss` (the caller's memory). Its gradient (ckpt_backward's output_grads) is one float: 1 where
- * it is NULL, 1 / n to accumulate over n micro-batches. Slots: ln, ln_mean, ln_rstd (one group); lse; and, where chunk_rows is 0, logits
- * [rows, vocabulary], in one group with lse. With chunk_rows > 0 logits exist for chunk_rows rows at a time, in scratch, and are made
- * again in backward. Parameters: norm weight, bias; if not tied, weight [vocabulary, channels]. */
+ * Output: the loss, one float in `loss` (the caller's memory, or the layer's own: ckpt_layer_loss). Its gradient (ckpt_backward's output_grads) is one float: 1 where
+ * it is NULL, 1 / n to accumulate over n micro-batches. Slots: ln, ln_mean, ln_rstd (one group); logits [rows, vocabulary]; lse, in one
+ * group with the loss. With chunk_rows > 0 there is no slot logits: they exist for chunk_rows rows at a time, in scratch, and are
+ * made again in backward. Parameters: norm weight, bias; if not tied, weight [vocabulary, channels]. */
 typedef struct ckpt_layer_head_desc {
   uint32_t struct_size;
   uint32_t tied;          /* 1: the weight is another layer's: ckpt_layer_bind_tied */
@@ -247,7 +247,7 @@ typedef struct ckpt_layer_head_desc {
   size_t channels;
   size_t vocabulary;
   size_t chunk_rows;
-  float *loss;            /* retained until the layer is gone */
+  float *loss;            /* retained until the layer is gone; NULL: memory of the layer's own */
   int32_t ignore_index;   /* 0 is a target like any other: use -1 */
   float epsilon;          /* 0: 1e-5 */
 } ckpt_layer_head_desc;
@@ -256,6 +256,9 @@ typedef struct ckpt_layer_head_desc {
 
 /* As ckpt_layer_embedding_create. */
 CKPT_API ckpt_status ckpt_layer_head_create(ckpt_ops *ops, const ckpt_layer_head_desc *desc, ckpt_layer **out_layer);
+
+/* Address of a head's latest loss; borrowed, as long as the layer lives. NULL for NULL and for other layers. */
+CKPT_API const float *ckpt_layer_loss(const ckpt_layer *layer);
 
 /* Small layers with one input and one output. linear: [rows, inputs] -> [rows, outputs], parameters weight and (bias not 0) bias.
  * layernorm: slots mean and rstd in one group with the output; epsilon 0: 1e-5. gelu, dropout: `count` elements; dropout draws at site 0. */

@@ -1,0 +1,42 @@
+// What both attentions share: where one head's rows are in the packed arrays.
+#pragma once
+
+#include <cmath>
+
+#include "ops/cpu/dropout.h"
+#include "ops/handle.h"
+
+namespace ckpt::ops {
+
+struct AttentionShape {
+  size_t batch, sequence, heads, channels;
+  size_t head_size() const noexcept { return channels / heads; }
+  size_t qkv_ld() const noexcept { return 3 * channels; }
+  float scale() const noexcept { return 1.0f / std::sqrt(static_cast<float>(head_size())); }
+  size_t head_count() const noexcept { return batch * heads; }
+
+  // Head `index` = b * heads + h: its queries in qkv (keys and values follow at + channels, + 2 channels), its rows in out.
+  size_t in_qkv(size_t index) const noexcept { return index / heads * sequence * qkv_ld() + index % heads * head_size(); }
+  size_t in_out(size_t index) const noexcept { return index / heads * sequence * channels + index % heads * head_size(); }
+};
+
+inline Status check_attention(Check &check, const AttentionShape &s, float probability, const ckpt_philox *philox) noexcept {
+  return check.sizes({{"batch", s.batch}, {"heads", s.heads}, {"sequence", s.sequence}, {"sequence", s.sequence}})
+      .sizes({{"batch", s.batch}, {"sequence", s.sequence}, {"3 * channels", 3 * s.channels}})
+      .divides({"heads", s.heads}, {"channels", s.channels})
+      .probability("dropout_probability", probability, philox).status();
+}
+
+// Attention weights of one head after dropout: rows first_row .. + shape.rows, columns first_column .. + shape.columns.
+// `to` may be `weights`.
+inline void drop_weights(const Kernels &kernels, const Dropout &dropout, const AttentionShape &s, size_t head, size_t first_row,
+                         size_t first_column, CausalRows shape, const float *weights, size_t weights_ld, float *to, size_t to_ld) noexcept {
+  for (size_t row = 0; row < shape.rows; ++row) {
+    const uint64_t first = (static_cast<uint64_t>(head) * s.sequence + first_row + row) * s.sequence + first_column;
+    dropout.pieces(first, shape.columns, [&](size_t offset, size_t n, Mask mask) {
+      kernels.mask_gradient(weights + row * weights_ld + offset, mask, n, to + row * to_ld + offset, false);
+    });
+  }
+}
+
+}  // namespace ckpt::ops

@@ -1,0 +1,144 @@
+// Causal attention in tiles (Dao, Fu, Ermon, Rudra, Re: FlashAttention, 2022, arXiv 2205.14135): no more than one tile of weights
+// exists at a time; forward keeps the logarithm of each row's sum of exponentials, from which backward makes the weights again.
+// Tiles that are wholly masked are skipped.
+#include <algorithm>
+
+#include "ops/cpu/attention.h"
+
+using namespace ckpt::ops;
+using blas::Op;
+
+namespace {
+
+constexpr size_t kTileRows = 64, kTileColumns = 128;
+constexpr size_t kTileFloats = kTileRows * kTileColumns;
+
+struct Head {
+  const AttentionShape &shape;
+  const Dropout &dropout;
+  const Kernels &kernels;
+
+  CausalRows causal(size_t row, size_t rows, size_t column, size_t columns) const noexcept {
+    return {rows, columns, static_cast<ptrdiff_t>(row) - static_cast<ptrdiff_t>(column) + 1};
+  }
+};
+
+struct Forward : Head {
+  const float *qkv;
+  float *lse, *out;
+
+  void rows(size_t head, size_t first, float *scratch) const noexcept {
+    const size_t d = shape.head_size(), ld = shape.qkv_ld(), c = shape.channels, t = shape.sequence;
+    const size_t m = std::min(kTileRows, t - first);
+    const float *const q = qkv + shape.in_qkv(head) + first * ld, *const k = qkv + shape.in_qkv(head) + c, *const v = k + c;
+    float *const to = out + shape.in_out(head) + first * c;
+    float max[kTileRows], sum[kTileRows];
+    for (size_t column = 0; column < first + m; column += kTileColumns) {
+      const size_t n = std::min(kTileColumns, first + m - column);
+      const CausalRows tile = causal(first, m, column, n);
+      blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, shape.scale(), q, ld, k + column * ld, ld, 0.0f, scratch, n);
+      kernels.online_softmax(tile, scratch, n, max, sum, to, c, d, column == 0);
+      if (dropout.active()) drop_weights(kernels, dropout, shape, head, first, column, tile, scratch, n, scratch, n);
+      blas::product(Op::PLAIN, Op::PLAIN, m, d, n, 1.0f, scratch, n, v + column * ld, ld, column == 0 ? 0.0f : 1.0f, to, c);
+    }
+    for (size_t row = 0; row < m; ++row) {
+      kernels.scale(1.0f / sum[row], d, to + row * c);
+      lse[head * t + first + row] = max[row] + std::log(sum[row]);
+    }
+  }
+};
+
+struct Backward : Head {
+  const float *qkv, *out, *lse, *out_grad;
+  float *qkv_grad;
+
+  // Scratch: weights, their gradient, dropped weights (three tiles), one number a row.
+  static size_t scratch_floats(size_t sequence) noexcept { return 3 * kTileFloats + sequence; }
+
+  void head(size_t index, float *scratch) const noexcept {
+    const size_t t = shape.sequence, c = shape.channels;
+    float *const dots = scratch + 3 * kTileFloats;
+    // sum over j of weight * weight's gradient = out . out_grad
+    kernels.row_dots(out + shape.in_out(index), c, out_grad + shape.in_out(index), c, t, shape.head_size(), dots);
+    for (size_t column = 0; column < t; column += kTileColumns)
+      for (size_t row = column / kTileRows * kTileRows; row < t; row += kTileRows) tile(index, row, column, scratch, dots);
+  }
+
+  void tile(size_t index, size_t row, size_t column, float *scratch, const float *dots) const noexcept {
+    const size_t d = shape.head_size(), ld = shape.qkv_ld(), c = shape.channels, t = shape.sequence;
+    const size_t m = std::min(kTileRows, t - row), n = std::min({kTileColumns, t - column, row + m - column});
+    const size_t q_at = shape.in_qkv(index) + row * ld, k_at = shape.in_qkv(index) + c + column * ld, v_at = k_at + c;
+    const float *const grad = out_grad + shape.in_out(index) + row * c;
+    const CausalRows shape_of_tile = causal(row, m, column, n);
+    float *const weights = scratch, *const score_grad = scratch + kTileFloats;
+    float *used = weights;
+    blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, shape.scale(), qkv + q_at, ld, qkv + k_at, ld, 0.0f, weights, n);
+    kernels.weights_from_lse(shape_of_tile, weights, n, lse + index * t + row);
+    blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, 1.0f, grad, c, qkv + v_at, ld, 0.0f, score_grad, n);
+    if (dropout.active()) {
+      used = scratch + 2 * kTileFloats;
+      drop_weights(kernels, dropout, shape, index, row, column, shape_of_tile, weights, n, used, n);
+      drop_weights(kernels, dropout, shape, index, row, column, shape_of_tile, score_grad, n, score_grad, n);
+    }
+    blas::product(Op::TRANSPOSED, Op::PLAIN, n, d, m, 1.0f, used, n, grad, c, 1.0f, qkv_grad + v_at, ld);
+    kernels.score_gradient(shape_of_tile, weights, score_grad, n, dots + row);
+    blas::product(Op::PLAIN, Op::PLAIN, m, d, n, shape.scale(), score_grad, n, qkv + k_at, ld, column == 0 ? 0.0f : 1.0f,
+                  qkv_grad + q_at, ld);
+    blas::product(Op::TRANSPOSED, Op::PLAIN, n, d, m, shape.scale(), score_grad, n, qkv + q_at, ld, 1.0f, qkv_grad + k_at, ld);
+  }
+
+  // Keys' and values' gradients are sums over tiles of which the first reaches only some rows: they start from zero.
+  void clear(size_t index) const noexcept {
+    for (size_t row = 0; row < shape.sequence; ++row) {
+      float *const at = qkv_grad + shape.in_qkv(index) + row * shape.qkv_ld() + shape.channels;
+      std::fill_n(at, shape.head_size(), 0.0f);
+      std::fill_n(at + shape.channels, shape.head_size(), 0.0f);
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" {
+
+ckpt_status ckpt_ops_attention_tiled_forward(ckpt_ops *ops, const float *qkv, size_t batch, size_t sequence, size_t heads,
+                                             size_t channels, float dropout_probability, const ckpt_philox *philox,
+                                             float *lse, float *out) {
+  const AttentionShape shape{batch, sequence, heads, channels};
+  Check check("ckpt_ops_attention_tiled_forward");
+  check.pointers({{"ops", ops}, {"qkv", qkv}, {"lse", lse}, {"out", out}});
+  CKPT_OPS_TRY(check_attention(check, shape, dropout_probability, philox));
+  const Dropout dropout(dropout_probability, philox);
+  CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
+  Turn turn(ops);
+  CKPT_OPS_TRY(turn.reserve(0, kTileFloats));
+  const Forward forward{{shape, dropout, turn.kernels}, qkv, lse, out};
+  const size_t blocks = chunk_count(sequence, kTileRows), heads_in_all = shape.head_count();
+  // The last rows first: their work is the largest.
+  turn.run(heads_in_all * blocks, [&](size_t task, unsigned thread) {
+    forward.rows(task % heads_in_all, (blocks - 1 - task / heads_in_all) * kTileRows, turn.of_thread(thread));
+  });
+  return CKPT_OK;
+}
+
+ckpt_status ckpt_ops_attention_tiled_backward(ckpt_ops *ops, const float *qkv, const float *out, const float *lse,
+                                              const float *out_grad, size_t batch, size_t sequence, size_t heads,
+                                              size_t channels, float dropout_probability, const ckpt_philox *philox,
+                                              float *qkv_grad) {
+  const AttentionShape shape{batch, sequence, heads, channels};
+  Check check("ckpt_ops_attention_tiled_backward");
+  check.pointers({{"ops", ops}, {"qkv", qkv}, {"out", out}, {"lse", lse}, {"out_grad", out_grad}, {"qkv_grad", qkv_grad}});
+  CKPT_OPS_TRY(check_attention(check, shape, dropout_probability, philox));
+  const Dropout dropout(dropout_probability, philox);
+  CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
+  Turn turn(ops);
+  CKPT_OPS_TRY(turn.reserve(0, Backward::scratch_floats(sequence)));
+  const Backward backward{{shape, dropout, turn.kernels}, qkv, out, lse, out_grad, qkv_grad};
+  turn.run(shape.head_count(), [&](size_t head, unsigned thread) {
+    backward.clear(head);
+    backward.head(head, turn.of_thread(thread));
+  });
+  return CKPT_OK;
+}
+
+}  // extern "C"
