@@ -1,0 +1,38 @@
+// Running a program on paper: the machine over a copy of a placer.
+#pragma once
+
+#include <span>
+
+#include "plan/machine.h"
+
+namespace ckpt::plan {
+
+struct Paper {
+  arena::SizeRule rule;
+  arena::Placer placer;
+
+  BlockId allocate(size_t bytes, Side side) { return placer.allocate(rule.footprint(bytes), side); }
+  void free(BlockId block) noexcept { placer.free(block); }
+};
+using PaperMachine = Machine<Paper>;
+
+struct Simulation {
+  size_t peak = 0;    // live load, what lived in the placer before included
+  size_t height = 0;  // address range, likewise
+  size_t held = 0;    // live when the last first run is over (and what is freed right after it)
+  double forward_seconds = 0;    // first runs
+  double recompute_seconds = 0;  // forward work beyond
+  double backward_seconds = 0;
+  uint64_t recompute_count = 0;  // forwards beyond the first of their node that computed something
+
+  double overhead() const { return recompute_seconds; }
+};
+
+// From the machine's present state. Peaks count from there too (Placer::reset_peaks before, if wished). Errors:
+// INVALID_PLAN with its text; BUDGET without one, where the placer's limit is reached.
+Status simulate(PaperMachine &machine, const GradientMap &gradients, std::span<const Action> actions, Simulation *out);
+
+// A whole step from the beginning, beside what lives in `start`. `start`'s peaks should have been reset.
+Status simulate_step(const Graph &graph, const GradientMap &gradients, const Program &program, const arena::Placer &start, Simulation *out);
+
+}  // namespace ckpt::plan

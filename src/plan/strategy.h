@@ -1,0 +1,29 @@
+// The fixed strategies as policies, and their names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/generate.h"
+
+namespace ckpt::plan {
+
+struct PlanRequest {
+  uint32_t strategy = CKPT_STRATEGY_AUTO;
+  uint32_t k = 0;
+  uint32_t in_flight = 1;
+  std::vector<std::string> keep_patterns, recompute_patterns;
+  size_t budget = 0;  // 0: none
+};
+
+// Checks strategy, k, in_flight and that patterns come with SELECTIVE only; names the field after `function`.
+Status check_request(const char *function, const PlanRequest &request);
+
+// The slots of this shape that SELECTIVE keeps (patterns matched against its names; nothing is reported here).
+Bits selected_slots(const Shape &shape, const PlanRequest &request);
+
+// Any strategy but AUTO. NOT_FOUND: a pattern that matches no slot of the graph; CONFLICT: a slot that both lists match, or
+// one whose flags say otherwise.
+Result<Policy> fixed_policy(const Graph &graph, const PlanRequest &request);
+
+}  // namespace ckpt::plan
