@@ -71,6 +71,22 @@ Result<Ref<Arena>> Arena::create(const char *function, Ref<device::Device> devic
   return Ref<Arena>::adopt(arena);
 }
 
+void Arena::give_up(Orphan *orphan) const noexcept {
+  Orphan *top = orphans_.load(std::memory_order_relaxed);
+  do orphan->next_ = top;
+  while (!orphans_.compare_exchange_weak(top, orphan, std::memory_order_release, std::memory_order_relaxed));
+  if (!busy_.exchange(true, std::memory_order_acquire)) leave();
+}
+
+// The arena outlives this: the caller holds a count.
+void Arena::bury_orphans() const noexcept {
+  for (Orphan *top = orphans_.exchange(nullptr, std::memory_order_acquire); top != nullptr;) {
+    Orphan *next = top->next_;
+    top->bury();
+    top = next;
+  }
+}
+
 Status Arena::refuse_busy(const char *function) const noexcept {
   return fail(CKPT_ERROR_BUSY, "%s: the arena is in use by another thread, or by the call whose callback this is", function);
 }

@@ -12,6 +12,18 @@
 
 namespace ckpt::arena {
 
+// Something on an arena that was given up while the arena was in use (a host's finaliser on another thread, a destroy inside
+// a callback): its memory goes back at the owner's next call.
+class Orphan {
+ public:
+  virtual void bury() noexcept = 0;  // the arena is entered; may delete *this
+ protected:
+  ~Orphan() = default;
+ private:
+  friend class Arena;
+  Orphan *next_ = nullptr;
+};
+
 // Shared: whoever works on an arena retains it; so do the blocks that were taken by address.
 class Arena final : public Counted<Arena> {
  public:
@@ -23,9 +35,15 @@ class Arena final : public Counted<Arena> {
   // between the two (see Lock).
   Status enter(const char *function) const noexcept {
     if (busy_.exchange(true, std::memory_order_acquire)) return refuse_busy(function);
+    if (orphans_.load(std::memory_order_relaxed) != nullptr) bury_orphans();
     return CKPT_OK;
   }
-  void leave() const noexcept { busy_.store(false, std::memory_order_release); }
+  void leave() const noexcept {
+    if (orphans_.load(std::memory_order_relaxed) != nullptr) bury_orphans();
+    busy_.store(false, std::memory_order_release);
+  }
+  // Buries it now if the arena is free, else at the owner's next call. Any thread.
+  void give_up(Orphan *orphan) const noexcept;
 
   const device::Device &device() const noexcept { return slab_.device(); }
   void *stream() const noexcept { return stream_; }
@@ -33,6 +51,8 @@ class Arena final : public Counted<Arena> {
   // What is live now: a simulation starts from a copy.
   const Placer &placer() const noexcept { return placer_; }
   size_t capacity() const noexcept { return placer_.capacity(); }
+  // Bounds the height below the capacity, until set again (a tape's budget, for the time of its calls).
+  void set_limit(size_t limit) noexcept { placer_.set_limit(limit); }
 
   // `bytes` as the user counts them, at most SizeRule::kMaxBytes. kNoBlock: no room (or, with POISON or GUARD, the device
   // failed to fill), and refuse() says why. May throw std::bad_alloc: nothing has changed.
@@ -74,6 +94,7 @@ class Arena final : public Counted<Arena> {
   Arena(Slab slab, const ckpt_arena_desc &desc, size_t capacity) noexcept;
 
   Status refuse_busy(const char *function) const noexcept;
+  void bury_orphans() const noexcept;
   BlockId dress(BlockId block, size_t bytes);
   Status fill(BlockId block, size_t bytes) const;
   Status undress(const char *function, BlockId block) noexcept;
@@ -84,6 +105,7 @@ class Arena final : public Counted<Arena> {
   }
 
   mutable std::atomic<bool> busy_{false};
+  mutable std::atomic<Orphan *> orphans_{nullptr};  // a stack
   uint32_t checks_;     // CKPT_ARENA_GUARD, CKPT_ARENA_POISON
   uint32_t key_shift_;  // log2 of the alignment
   SizeRule rule_;

@@ -198,7 +198,7 @@ BlockId Placer::allocate(size_t bytes, Side side) {
   if (bytes > kUnbounded) return kNoBlock;  // below it, sums of three sizes do not wrap
   End &own = end_of(side);
   if (const BlockId hole = best_fit(own, bytes); hole != kNoBlock) return counted(take_from(own, hole, bytes));
-  if (end_[0].frontier + end_[1].frontier + bytes <= capacity_) return counted(push(own, bytes, side));
+  if (end_[0].frontier + end_[1].frontier + bytes <= std::min(capacity_, limit_)) return counted(push(own, bytes, side));
   End &other = end_of(side == Side::low ? Side::high : Side::low);
   if (const BlockId hole = best_fit(other, bytes); hole != kNoBlock) return counted(take_from(other, hole, bytes));
   return kNoBlock;

@@ -51,6 +51,9 @@ class Placer {
   size_t capacity() const noexcept { return capacity_; }
   // Live blocks of the high end keep their distance from the top, so their offsets move with it.
   void set_capacity(size_t capacity) noexcept { capacity_ = capacity; }
+  // Frontiers do not move beyond this together; a budget below the capacity. Places do not depend on it.
+  size_t limit() const noexcept { return limit_; }
+  void set_limit(size_t limit) noexcept { limit_ = limit; }
 
   size_t in_use() const noexcept { return in_use_; }
   size_t peak_in_use() const noexcept { return peak_in_use_; }
@@ -112,6 +115,7 @@ class Placer {
   End &end_of(Side side) noexcept { return end_[static_cast<size_t>(side)]; }
 
   size_t capacity_;
+  size_t limit_ = kUnbounded;
   size_t in_use_ = 0;
   size_t peak_in_use_ = 0;
   uint32_t live_count_ = 0;

@@ -92,7 +92,7 @@ void Shape::derive() {
     if (slot && (it.flags & CKPT_SLOT_CONSUMED)) consumed_.set(k);
     if (!slot && (it.flags & CKPT_OUTPUT_BACKWARD_READS)) backward_outputs_.set(k);
     if (!slot && it.caller_memory) caller_.set(k);
-    if ((it.flags & CKPT_SLOT_KEEP) || !replayable_) keep_.set(k);
+    if ((it.flags & CKPT_SLOT_KEEP) || (!replayable_ && !(slot && (it.flags & CKPT_SLOT_TRANSIENT)))) keep_.set(k);
   }
   Hasher h;
   h.add(name_).add(slot_count_).add(item_count()).add(input_count()).add(replayable_).add(whole_);

@@ -55,7 +55,7 @@ class Shape {
   Bits all() const { return Bits::first(item_count()); }
   Bits needed() const { return needed_; }               // slots that backward reads
   Bits backward_outputs() const { return backward_outputs_; }  // outputs that backward reads
-  Bits keep() const { return keep_; }                   // items made once (all of them where it cannot be replayed)
+  Bits keep() const { return keep_; }                   // items made once (where it cannot be replayed: all that is not TRANSIENT)
   Bits again() const { return again_; }                 // slots marked RECOMPUTE
   Bits consumed() const { return consumed_; }
   Bits caller() const { return caller_; }               // outputs in the caller's memory

@@ -27,7 +27,8 @@ Status simulate(PaperMachine &machine, const GradientMap &gradients, std::span<c
       case ActionKind::free: CKPT_TRY(machine.free_value(a.index)); break;
       case ActionKind::drop: CKPT_TRY(machine.drop(a.index, a.want)); break;
     }
-    const bool gives = a.kind == ActionKind::free || a.kind == ActionKind::drop;
+    // What the user reads after the forward pass is held until backward begins.
+    const bool gives = a.kind == ActionKind::drop || (a.kind == ActionKind::free && !graph.values[a.index].read_at_end);
     if (machine.state().nodes_run == graph.node_count() && (!forward_over || gives) && machine.state().done == kNone) {
       // The first backward, or a run again, ends the forward pass.
       if (!forward_over || out->recompute_count == 0) out->held = machine.backend().placer.in_use();
