@@ -1,0 +1,123 @@
+// The three checks. On the CPU a hash is there when asked for; elsewhere the device's hash is waited for, since checks are
+// for finding faults, not for speed.
+#include <cstring>
+
+#include "tape/tape.h"
+
+namespace ckpt::tape {
+
+using plan::Closure;
+using plan::kNone;
+using plan::Shape;
+
+uint64_t Recording::hash_memory(const void *data, size_t bytes) const {
+  const arena::Arena &arena = *tape_->arena;
+  uint64_t hash = 0;
+  if (data == nullptr || bytes == 0) return hash;
+  if (arena.device().hash(arena.stream(), data, bytes, &hash) || arena.device().synchronize(arena.stream())) return 0;
+  return hash;
+}
+
+Status Recording::hash_first_run(const ckpt_frame &frame) {
+  first_hashes_.resize(graph_->item_bytes.size(), 0);
+  frame.todo.each([&](uint32_t k) {
+    first_hashes_[graph_->nodes[frame.node].first_item + k] = hash_memory(item_data(frame.node, k), graph_->bytes_of(frame.node, k));
+  });
+  return CKPT_OK;
+}
+
+Status Recording::compare_recomputed(const ckpt_frame &frame) {
+  Status bad = CKPT_OK;
+  frame.todo.each([&](uint32_t k) {
+    if (bad || hash_memory(item_data(frame.node, k), graph_->bytes_of(frame.node, k)) == first_hashes_[graph_->nodes[frame.node].first_item + k]) return;
+    bad = fail(CKPT_ERROR_CHECK, "segment '%s' (number %u): '%s' was recomputed with other bytes than in the first run (not deterministic, or an input changed)",
+               frame.shape->name().c_str(), frame.node, frame.shape->item(k).name.c_str());
+  });
+  return bad;
+}
+
+// The caller's inputs of this node, and its watched memory, are as they were recorded.
+Status Recording::check_inputs(uint32_t node, const char *when) {
+  const Shape &s = *graph_->nodes[node].shape;
+  const auto inputs = node < next_node_ || !placed_ ? graph_->inputs_of(node) : std::span<const uint32_t>(call_inputs_);
+  for (uint32_t k = 0; k < s.input_count(); ++k) {
+    const plan::Value &v = graph_->values[inputs[k]];
+    if (v.producer != kNone || hash_memory(inputs_[v.item].data, v.bytes) == inputs_[v.item].hash) continue;
+    return fail(CKPT_ERROR_CHECK, "segment '%s' (number %u), %s: the memory of its input %u (input %u of the recording) has changed since it was recorded",
+                s.name().c_str(), node, when, k, v.item);
+  }
+  const Call &call = calls_[node];
+  for (uint32_t k = 0; k < call.watch_count; ++k) {
+    const Watch &w = watches_[call.first_watch + k];
+    if (hash_memory(w.memory.data, w.memory.bytes) == w.hash) continue;
+    return fail(CKPT_ERROR_CHECK, "segment '%s' (number %u), %s: watched memory '%s' has changed since it was recorded", s.name().c_str(), node, when,
+                w.memory.name != nullptr ? w.memory.name : "?");
+  }
+  return CKPT_OK;
+}
+
+// Each producer (an item, or a group) is replayed with only its declared reads intact: everything else is poisoned. If all
+// of them make the bytes of the first run, so does every partial recomputation. Runs while all items of the first run are
+// there; leaves them as they were.
+Status Recording::check_reads(const ckpt_frame &first) {
+  const uint32_t node = first.node;
+  const Shape &s = *first.shape;
+  if (!s.replayable() || !run_.in_place.empty()) return CKPT_OK;
+  const arena::Arena &arena = *tape_->arena;
+  const device::Device &device = arena.device();
+  void *stream = arena.stream();
+  std::vector<std::vector<char>> saved(s.item_count());
+  Status bad = CKPT_OK;
+  const auto copy_all = [&](bool save) {
+    first.todo.each([&](uint32_t k) {
+      const size_t bytes = graph_->bytes_of(node, k);
+      if (bad || bytes == 0) return;
+      saved[k].resize(bytes);
+      bad = save ? device.copy(stream, saved[k].data(), item_data(node, k), bytes, device::Copy::device_to_host)
+                 : device.copy(stream, item_data(node, k), saved[k].data(), bytes, device::Copy::host_to_device);
+      if (!bad) bad = device.synchronize(stream);
+    });
+  };
+  copy_all(true);
+  Bits done;
+  for (uint32_t k = 0; k < s.item_count() && !bad; ++k) {
+    if (done.has(k) || s.keep().has(k)) continue;
+    const bool alone = k < s.slot_count() && (s.item(k).flags & CKPT_SLOT_ALONE);
+    Bits reads = s.item(k).reads;
+    Bits todo = Bits::one(k);
+    if (!alone && s.item(k).group != 0) {
+      todo = Bits{};
+      reads = Bits{};
+      for (uint32_t m = 0; m < s.item_count(); ++m)
+        if (s.item(m).group == s.item(k).group) {
+          todo.set(m);
+          reads |= s.item(m).reads;
+        }
+      reads -= todo;
+      done |= todo;
+    }
+    (first.todo - reads).each([&](uint32_t m) {
+      if (!bad) bad = device.fill(stream, item_data(node, m), 0xFF, graph_->bytes_of(node, m));
+    });
+    if (bad) break;
+    ckpt_frame frame;
+    open_forward(&frame, node, ckpt_frame::Mode::replay, todo, run_.scratch);
+    frame.reachable = todo | reads;
+    bad = verdict(&frame, with_state(node, &frame), "forward (reads check)");
+    if (!bad) bad = check_forward_filled(&frame);
+    if (!bad) bad = device.synchronize(stream);
+    todo.each([&](uint32_t m) {
+      if (bad || graph_->bytes_of(node, m) == 0) return;
+      std::vector<char> now(saved[m].size());
+      bad = device.copy(stream, now.data(), item_data(node, m), now.size(), device::Copy::device_to_host);
+      if (!bad) bad = device.synchronize(stream);
+      if (!bad && std::memcmp(now.data(), saved[m].data(), now.size()) != 0)
+        bad = fail(CKPT_ERROR_CHECK, "segment '%s' (number %u): '%s' made again from its declared reads alone has other bytes: it reads something that `reads` does not name",
+                   s.name().c_str(), node, s.item(m).name.c_str());
+    });
+    if (!bad) copy_all(false);
+  }
+  return bad;
+}
+
+}  // namespace ckpt::tape

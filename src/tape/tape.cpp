@@ -1,0 +1,261 @@
+#include "tape/tape.h"
+
+#include "base/checked.h"
+#include "plan/verify.h"
+#include "tape/learn.h"
+
+using ckpt::fail;
+using ckpt::Result;
+using ckpt::Status;
+using ckpt::tape::Known;
+using ckpt::tape::KnownPtr;
+using ckpt::tape::Recording;
+
+namespace {
+
+// A number that buffers of this tape carry, so that another tape's are found out.
+uint32_t next_tape_id() {
+  static std::atomic<uint32_t> count{0};
+  return ++count;
+}
+
+Status check_patterns(const char *name, const char *const *patterns, uint32_t count, std::vector<std::string> *out) {
+  if (count > 0 && patterns == nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_tape_create: desc.%s is NULL, expected %u patterns", name, count);
+  for (uint32_t k = 0; k < count; ++k) {
+    if (patterns[k] == nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_tape_create: desc.%s[%u] is NULL, expected a pattern", name, k);
+    out->emplace_back(patterns[k]);
+  }
+  return CKPT_OK;
+}
+
+}  // namespace
+
+Result<ckpt::Ref<ckpt_tape>> ckpt_tape::create(const ckpt_tape_desc &d, ckpt::Ref<ckpt::arena::Arena> arena) {
+  using R = Result<ckpt::Ref<ckpt_tape>>;
+  const char *fn = "ckpt_tape_create";
+  constexpr uint32_t kChecks = CKPT_CHECK_DETERMINISM | CKPT_CHECK_RECOMPUTE | CKPT_CHECK_INPUTS;
+  if (!arena) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.arena is NULL, expected an arena", fn));
+  if (d.checks & ~kChecks) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.checks is 0x%x, expected CKPT_CHECK_* bits", fn, d.checks));
+  if (d.replan > CKPT_REPLAN_NEVER) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.replan is %u, expected CKPT_REPLAN_AUTO or CKPT_REPLAN_NEVER", fn, d.replan));
+  if (d.budget_bytes > arena->capacity())
+    return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.budget_bytes is %zu, expected at most the arena's capacity of %zu", fn, d.budget_bytes, arena->capacity()));
+  auto tape = ckpt::Ref<ckpt_tape>::adopt(new ckpt_tape(std::move(arena)));
+  ckpt::plan::PlanRequest &r = tape->request;
+  r.strategy = d.strategy;
+  r.k = d.strategy_k;
+  r.in_flight = d.in_flight_count != 0 ? d.in_flight_count : 1;
+  if (const Status bad = check_patterns("keep_patterns", d.keep_patterns, d.keep_pattern_count, &r.keep_patterns); bad) return R::failed(bad);
+  if (const Status bad = check_patterns("recompute_patterns", d.recompute_patterns, d.recompute_pattern_count, &r.recompute_patterns); bad) return R::failed(bad);
+  if (const Status bad = ckpt::plan::check_request(fn, r); bad) return R::failed(bad);
+  const size_t bound = d.budget_bytes != 0 ? d.budget_bytes : tape->arena->capacity();
+  tape->budget = ckpt::round_down(bound, tape->arena->size_rule().alignment_bytes);
+  tape->seed = d.seed;
+  tape->checks = d.checks;
+  tape->replan = d.replan == CKPT_REPLAN_AUTO;
+  tape->id = next_tape_id();
+  return tape;
+}
+
+void ckpt_tape::close() noexcept {
+  closed.store(true);
+  if (!frame_is_open.load()) finish_close();
+}
+
+void ckpt_tape::finish_close() noexcept {
+  if (given_up.exchange(true)) return;
+  const ckpt::Ref<ckpt::arena::Arena> keep = arena;
+  keep->give_up(this);
+}
+
+// The handle's count goes with it.
+void ckpt_tape::bury() noexcept {
+  if (current != nullptr) current->clear();
+  current.reset();
+  drop();
+}
+
+void ckpt_recording::close() noexcept {
+  const ckpt::Ref<ckpt::arena::Arena> keep = tape->arena;
+  keep->give_up(this);
+}
+
+void ckpt_recording::bury() noexcept {
+  if (recording != nullptr) recording->clear();
+  delete this;
+}
+
+Recording &ckpt_tape::recording() {
+  if (current == nullptr) {
+    current = take_recording();
+    current->begin(0, 0, step, ++generation, nullptr);
+  }
+  return *current;
+}
+
+std::unique_ptr<Recording> ckpt_tape::take_recording() {
+  if (pool.empty()) return std::make_unique<Recording>(this);
+  std::unique_ptr<Recording> r = std::move(pool.back());
+  pool.pop_back();
+  return r;
+}
+
+Status ckpt_tape::begin(uint64_t key, uint32_t flags) {
+  KnownPtr known;
+  if (key != 0 && flags == 0) {
+    known = cache.find(key);
+    if (known != nullptr) {
+      Result<KnownPtr> with_plan = planned(std::move(known));
+      if (!with_plan.ok()) return with_plan.status();
+      known = *with_plan;
+      if (known->refused && !known->ran) {
+        minimum_budget = known->plan.minimum_budget;
+        return fail(known->refused, "%s", known->refusal.c_str());
+      }
+      if (known->refused) known = nullptr;
+    }
+  }
+  std::unique_ptr<Recording> r = take_recording();
+  const Status status = r->begin(key, flags, step, ++generation, std::move(known));
+  if (status) {
+    minimum_budget = r->minimum_budget() != 0 ? r->minimum_budget() : minimum_budget;
+    recycle(std::move(r));
+    return status;
+  }
+  current = std::move(r);
+  return CKPT_OK;
+}
+
+void ckpt_tape::recycle(std::unique_ptr<Recording> r) {
+  r->clear();
+  pool.push_back(std::move(r));
+}
+
+void ckpt_tape::end_recording() {
+  if (current != nullptr) recycle(std::move(current));
+}
+
+void ckpt_tape::note(const Recording &r) {
+  latest.counters = r.counters();
+  latest.segments = r.node_count();
+  latest.peak_measured = r.measured().peak;
+  latest.height_measured = r.measured().height();
+  latest.peak_predicted = r.predicted_peak();
+  latest.height_predicted = r.predicted_height();
+  latest.predicted_recompute = r.predicted_recompute();
+  latest.planned = r.followed();
+  if (r.minimum_budget() != 0) minimum_budget = r.minimum_budget();
+  if (r.known() != nullptr) {
+    plan_strategy = r.known()->plan.strategy;
+    plan_k = r.known()->plan.k;
+  }
+}
+
+KnownPtr ckpt_tape::learn(const Recording &r) {
+  const KnownPtr before = cache.find_same(r.key(), r.graph());
+  KnownPtr known = ckpt::tape::Learner::learn(r, before.get(), replan);
+  cache.put(known, before.get());
+  return known;
+}
+
+Result<KnownPtr> ckpt_tape::planned(KnownPtr known) {
+  if (known->planned || known->refused) return known;
+  auto with_plan = std::make_shared<Known>(*known);
+  ckpt::plan::PlanRequest wanted = request;
+  wanted.budget = budget;
+  ++plan_count;
+  const Status status = ckpt::plan::make_plan(*with_plan->graph, with_plan->gradients, wanted, ckpt::arena::Placer(), &with_plan->plan);
+  if (status == CKPT_ERROR_BUDGET) {
+    with_plan->refused = status;
+    with_plan->refusal = ckpt::last_error();
+  } else if (status) {
+    return Result<KnownPtr>::failed(status);
+  } else {
+    with_plan->planned = true;
+  }
+  plan_strategy = with_plan->plan.strategy;
+  plan_k = with_plan->plan.k;
+  minimum_budget = with_plan->plan.minimum_budget;
+  cache.put(with_plan, known.get());
+  return KnownPtr(with_plan);
+}
+
+Result<KnownPtr> ckpt_tape::known_plan(const char *function, uint64_t key) {
+  KnownPtr known = cache.find(key);
+  if (known == nullptr)
+    return Result<KnownPtr>::failed(fail(CKPT_ERROR_NOT_FOUND, "%s: no recording is known by key %llu", function, static_cast<unsigned long long>(key)));
+  Result<KnownPtr> with_plan = planned(std::move(known));
+  if (with_plan.ok() && (*with_plan)->refused) return Result<KnownPtr>::failed(fail((*with_plan)->refused, "%s", (*with_plan)->refusal.c_str()));
+  return with_plan;
+}
+
+Status ckpt_tape::adopt(uint64_t key, const ckpt_plan &plan) {
+  const KnownPtr known = cache.find(key);
+  if (known == nullptr) return fail(CKPT_ERROR_NOT_FOUND, "ckpt_tape_adopt: no recording is known by key %llu", static_cast<unsigned long long>(key));
+  if (plan.graph_hash != known->graph->hash())
+    return fail(CKPT_ERROR_INVALID_PLAN, "ckpt_tape_adopt: the plan was made for a recording of another structure or other sizes (hash %016llx, expected %016llx)",
+                static_cast<unsigned long long>(plan.graph_hash), static_cast<unsigned long long>(known->graph->hash()));
+  ckpt::plan::Verified verified;
+  CKPT_TRY(ckpt::plan::verify(*known->graph, known->gradients.roots, plan.planned.program.actions, &verified));
+  auto adopted = std::make_shared<Known>(*known);
+  adopted->plan = plan.planned;
+  // Seconds and height by this tape's own costs and arena.
+  CKPT_TRY(ckpt::plan::simulate_step(*adopted->graph, adopted->gradients, adopted->plan.program, ckpt::arena::Placer(), &adopted->plan.prediction));
+  if (adopted->plan.prediction.height > budget)
+    return fail(CKPT_ERROR_BUDGET, "ckpt_tape_adopt: the plan needs %zu bytes of arena, the tape's budget is %zu", adopted->plan.prediction.height, budget);
+  adopted->planned = true;
+  adopted->adopted = true;
+  adopted->refused = CKPT_OK;
+  cache.put(adopted, known.get());
+  return CKPT_OK;
+}
+
+Status ckpt_tape::prepare(const char *function, uint64_t key) {
+  Result<KnownPtr> known = known_plan(function, key);
+  if (!known.ok()) return known.status();
+  // Low and high parts of the height are not told apart here: commit both ends as far as the whole reaches.
+  const size_t height = std::min((*known)->plan.prediction.height, arena->capacity());
+  CKPT_TRY(arena->commit(height, 0));
+  arena->reserve((*known)->graph->item_bytes.size() + 16);
+  if (pool.empty()) pool.push_back(std::make_unique<Recording>(this));
+  return CKPT_OK;
+}
+
+ckpt_tape_stats ckpt_tape::stats() const {
+  Learnt l = latest;
+  if (current != nullptr) {
+    l.counters = current->counters();
+    l.segments = current->node_count();
+    l.peak_measured = current->measured().peak;
+    l.height_measured = current->measured().height();
+    l.peak_predicted = current->predicted_peak();
+    l.height_predicted = current->predicted_height();
+    l.predicted_recompute = current->predicted_recompute();
+    l.planned = current->followed();
+  }
+  ckpt_tape_stats s{};
+  s.struct_size = sizeof s;
+  s.strategy = plan_strategy;
+  s.strategy_k = plan_k;
+  s.planned = l.planned;
+  s.step = step;
+  s.segment_count = l.segments;
+  s.forward_count = l.counters.forward;
+  s.recompute_count = l.counters.recompute;
+  s.backward_done = l.counters.backward;
+  s.skipped_count = l.counters.skipped;
+  s.thinned_count = l.counters.thinned;
+  s.plan_count = plan_count;
+  s.plan_hit_count = plan_hit_count;
+  s.budget_bytes = budget;
+  s.peak_predicted_bytes = l.peak_predicted;
+  s.peak_measured_bytes = l.peak_measured;
+  s.arena_predicted_bytes = l.height_predicted;
+  s.arena_measured_bytes = l.height_measured;
+  s.held_bytes = l.counters.held;
+  s.minimum_budget_bytes = current != nullptr && current->minimum_budget() != 0 ? current->minimum_budget() : minimum_budget;
+  s.recompute_seconds = l.counters.recompute_seconds;
+  s.forward_seconds = l.counters.forward_seconds;
+  s.backward_seconds = l.counters.backward_seconds;
+  s.predicted_recompute_seconds = l.predicted_recompute;
+  return s;
+}

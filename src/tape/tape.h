@@ -1,0 +1,81 @@
+// A tape: budget, strategy, what is known of recordings, and the recording in progress. Counted: by its handle, by detached
+// recordings, by an open frame and by each call that is running, so that it may be destroyed at any moment.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+#include "plan/handles.h"
+#include "tape/recording.h"
+
+struct ckpt_tape final : ckpt::Counted<ckpt_tape>, ckpt::arena::Orphan {
+  struct Learnt {  // of the latest step, for stats
+    ckpt::tape::Counters counters;
+    uint64_t segments = 0;
+    size_t peak_measured = 0, height_measured = 0, peak_predicted = 0, height_predicted = 0;
+    double predicted_recompute = 0;
+    bool planned = false;
+  };
+
+  static ckpt::Result<ckpt::Ref<ckpt_tape>> create(const ckpt_tape_desc &desc, ckpt::Ref<ckpt::arena::Arena> arena);
+  explicit ckpt_tape(ckpt::Ref<ckpt::arena::Arena> a) : arena(std::move(a)) {}
+
+  // The handle is given up: memory goes back now, or as soon as the arena is free and no frame is open.
+  void close() noexcept;
+  void finish_close() noexcept;
+  void bury() noexcept override;
+
+  ckpt::Ref<ckpt::arena::Arena> arena;
+  size_t budget = 0;             // rounded down to the alignment; never above the arena's capacity
+  uint64_t seed = 0;
+  uint32_t checks = 0;
+  bool replan = true;
+  ckpt::plan::PlanRequest request;
+  uint32_t id = 0;
+  uint32_t generation = 0;
+  uint64_t step = 0;
+  std::atomic<bool> closed{false};  // its handle is gone
+  std::atomic<bool> frame_is_open{false};  // for close() on another thread
+  std::atomic<bool> given_up{false};
+  ckpt_frame frame;              // open between segment_begin and segment_end
+  std::unique_ptr<ckpt::tape::Recording> current;
+  std::vector<std::unique_ptr<ckpt::tape::Recording>> pool;  // spent ones: their vectors keep their storage
+  ckpt::tape::KnownCache cache;
+  uint64_t plan_count = 0, plan_hit_count = 0;
+  size_t minimum_budget = 0;
+  uint32_t plan_strategy = 0, plan_k = 0;
+  Learnt latest;
+  ckpt_trace_fn trace = nullptr;
+  void *trace_user = nullptr;
+
+  bool frame_open() const { return frame.mode != ckpt_frame::Mode::closed; }
+
+  // The recording in progress, begun if there is none.
+  ckpt::tape::Recording &recording();
+  ckpt::Status begin(uint64_t key, uint32_t flags);
+  void end_recording();           // into the pool
+  std::unique_ptr<ckpt::tape::Recording> take_recording();
+  void recycle(std::unique_ptr<ckpt::tape::Recording> recording);
+  void note(const ckpt::tape::Recording &recording);  // into `latest`
+
+  // Into the cache, merged with what was known.
+  ckpt::tape::KnownPtr learn(const ckpt::tape::Recording &recording);
+  // A plan for `known`, made if it has none: replaces it in the cache. The result may carry a refusal.
+  ckpt::Result<ckpt::tape::KnownPtr> planned(ckpt::tape::KnownPtr known);
+  // By key, with its plan; NOT_FOUND, or the refusal.
+  ckpt::Result<ckpt::tape::KnownPtr> known_plan(const char *function, uint64_t key);
+  ckpt::Status adopt(uint64_t key, const ckpt_plan &plan);
+  ckpt::Status prepare(const char *function, uint64_t key);
+  ckpt_tape_stats stats() const;
+};
+
+struct ckpt_recording final : ckpt::arena::Orphan {
+  ckpt::Ref<ckpt_tape> tape;
+  std::unique_ptr<ckpt::tape::Recording> recording;
+
+  void close() noexcept;
+  void bury() noexcept override;
+};
