@@ -17,7 +17,8 @@
 //   drop i, slots     Those slots are gone.
 //
 // A KEEP item is made once and lives until its backward. A RECOMPUTE slot is not live across another node's action.
-// Low end of the arena: what outlives the action. High end: what lives during it, and gradients.
+// Low end of the arena: items and scratch, what outlives the action first, so that the rest comes and goes at the frontier.
+// High end: gradients, which live across the giving back of slots.
 #pragma once
 
 #include <vector>
@@ -239,8 +240,8 @@ Status Machine<B>::begin_forward(uint32_t node, const Bits &want, const Bits &in
   if (bad) return bad;
   const Bits missing = run->made.todo - live;
   const bool fits = take_items(run, missing & want & s.slots(), Side::low) && take_items(run, missing & want & s.outputs(), Side::low) &&
-                    take_items(run, missing - want, Side::high) &&
-                    (run->made.todo.empty() || s.forward_scratch() == 0 || take(s.forward_scratch(), Side::high, node, kNone, &run->scratch));
+                    take_items(run, missing - want, Side::low) &&
+                    (run->made.todo.empty() || s.forward_scratch() == 0 || take(s.forward_scratch(), Side::low, node, kNone, &run->scratch));
   if (fits) {
     run->in_place.each([&](uint32_t k) { block(node, k) = value_block(graph_->inputs_of(node)[s.item(k).in_place_input - 1]); });
     return CKPT_OK;
@@ -320,7 +321,7 @@ Status Machine<B>::begin_backward(uint32_t node, const Bits &stay, const Gradien
   const Shape &s = *graph_->nodes[node].shape;
   // A failure leaves the gradients that were taken to release_all: a backward that cannot go on ends the recording.
   if (!take_gradients(node, gradients)) return CKPT_ERROR_BUDGET;
-  if (s.backward_scratch() != 0 && !take(s.backward_scratch(), Side::high, node, kNone, &run->scratch)) return CKPT_ERROR_BUDGET;
+  if (s.backward_scratch() != 0 && !take(s.backward_scratch(), Side::low, node, kNone, &run->scratch)) return CKPT_ERROR_BUDGET;
   return CKPT_OK;
 }
 
