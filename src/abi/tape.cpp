@@ -1,5 +1,8 @@
 #include "ckpt/tape.h"
 
+#include <algorithm>
+#include <new>
+
 #include "abi/handle.h"
 #include "abi/struct_size.h"
 #include "plan/handles.h"
@@ -54,6 +57,15 @@ class Entered {
 ckpt_status no_open_frame(const ckpt_tape *tape, const char *function) {
   if (!tape->frame_open()) return CKPT_OK;
   return fail(CKPT_ERROR_STATE, "%s: segment '%s' (number %u) has begun and not ended", function, tape->frame.shape->name().c_str(), tape->frame.node);
+}
+
+// What a good step teaches. Without memory for it the tape knows no more than before.
+void learn(ckpt_tape *tape, const Recording &recording) {
+  if (!recording.teaches()) return;
+  try {
+    tape->learn(recording);
+  } catch (const std::bad_alloc &) {
+  }
 }
 
 // The step's end, good or bad.
@@ -333,7 +345,7 @@ ckpt_status ckpt_backward(ckpt_tape *tape, const ckpt_buffer *outputs, const voi
   const ckpt_status status = guarded(__func__, [&, function = __func__] { return backward(function, *tape->current, outputs, output_grads, output_count, flags); });
   if (!status && !tape->current->dry() && first) {
     ++tape->step;
-    (void)guarded(__func__, [&]() -> ckpt_status { tape->learn(*tape->current); return CKPT_OK; });
+    learn(tape, *tape->current);
   }
   if (!status && (flags & CKPT_BACKWARD_RETAIN)) tape->note(*tape->current);
   else end_step(tape);
@@ -370,7 +382,7 @@ ckpt_status ckpt_recording_backward(ckpt_recording *recording, const ckpt_buffer
   tape->arena->set_limit(tape->budget);
   const bool first = !r.spent();
   const ckpt_status status = guarded(__func__, [&, function = __func__] { return backward(function, r, outputs, output_grads, output_count, flags); });
-  if (!status && first) (void)guarded(__func__, [&]() -> ckpt_status { tape->learn(r); return CKPT_OK; });
+  if (!status && first) learn(tape, r);
   tape->note(r);
   if (status || !(flags & CKPT_BACKWARD_RETAIN)) tape->recycle(std::move(recording->recording));
   tape->arena->set_limit(ckpt::arena::kUnbounded);

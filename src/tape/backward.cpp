@@ -53,6 +53,13 @@ bool Recording::on_plan(bool retain) const {
   return followed() && !disturbed_ && !retain && !spent_ && gradients_ == &known_->gradients && next_node_ == known_->graph->node_count();
 }
 
+bool Recording::teaches() const {
+  if (!followed() || measuring_ || gradients_ != &known_->gradients) return true;
+  for (uint32_t v = 0; v < next_value_; ++v)
+    if ((value_flags_[v] & kValueRead) && !graph_->values[v].read_at_end && graph_->values[v].producer != kNone) return true;
+  return false;
+}
+
 Status Recording::plan_rest(bool retain) {
   arena::Placer placer = tape_->arena->placer();
   placer.reset_peaks();

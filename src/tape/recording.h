@@ -97,6 +97,8 @@ class Recording {
   uint32_t generation() const { return generation_; }
   uint64_t node_count() const { return next_node_; }
   bool spent() const { return spent_; }         // a retained recording that has been run once, at least
+  // Is there anything in it that its tape does not know yet?
+  bool teaches() const;
   bool followed() const { return known_ != nullptr && !departed_; }
   const Counters &counters() const { return counters_; }
   const ArenaBackend &measured() const { return machine_.backend(); }

@@ -212,7 +212,7 @@ Status ckpt_tape::adopt(uint64_t key, const ckpt_plan &plan) {
 Status ckpt_tape::prepare(const char *function, uint64_t key) {
   Result<KnownPtr> known = known_plan(function, key);
   if (!known.ok()) return known.status();
-  // Low and high parts of the height are not told apart here: commit both ends as far as the whole reaches.
+  // A step is placed from the low end.
   const size_t height = std::min((*known)->plan.prediction.height, arena->capacity());
   CKPT_TRY(arena->commit(height, 0));
   arena->reserve((*known)->graph->item_bytes.size() + 16);
