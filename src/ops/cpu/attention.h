@@ -22,6 +22,7 @@ struct AttentionShape {
 
 inline Status check_attention(Check &check, const AttentionShape &s, float probability, const ckpt_philox *philox) noexcept {
   return check.sizes({{"batch", s.batch}, {"heads", s.heads}, {"sequence", s.sequence}, {"sequence", s.sequence}})
+      .sizes({{"batch", s.batch}, {"sequence", s.sequence}, {"channels", s.channels}})
       .sizes({{"batch", s.batch}, {"sequence", s.sequence}, {"3 * channels", 3 * s.channels}})
       .divides({"heads", s.heads}, {"channels", s.channels})
       .probability("dropout_probability", probability, philox).status();
