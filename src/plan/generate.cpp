@@ -1,6 +1,7 @@
 #include "plan/generate.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "plan/tighten.h"
 
@@ -42,11 +43,12 @@ class Writer {
   }
 
   // Makes the missing ones of `targets`, and what they need, in the order of the nodes, each node once. Again::nothing:
-  // what was made on the way is gone afterwards. Appends the targets that were made to *made.
+  // what was made on the way is gone afterwards; Again::halves: but for a few. Appends the targets that were made to *made.
   Status make(std::span<const uint32_t> targets, Again again, std::vector<uint32_t> *made);
 
  private:
   Status collect(std::span<const uint32_t> targets);
+  void find_dying(std::span<const uint32_t> targets, Again again);
 
   const Graph &graph_;
   LiveState state_;
@@ -81,33 +83,45 @@ Status Writer::collect(std::span<const uint32_t> targets) {
   return CKPT_OK;
 }
 
+// After which run is each value that is made here of no more use to this stretch?
+void Writer::find_dying(std::span<const uint32_t> targets, Again again) {
+  const auto count = static_cast<uint32_t>(nodes_.size());
+  dying_.resize(std::max<size_t>(dying_.size(), count));
+  for (uint32_t at = 0; at < count; ++at) dying_[at].clear();
+  for (uint32_t at = count; at-- > 0;)
+    for (uint32_t u : graph_.inputs_of(nodes_[at])) {
+      if (mark_[u] != epoch_ || std::find(targets.begin(), targets.end(), u) != targets.end()) continue;
+      mark_[u] = 0;  // its last reader: earlier ones do not count
+      dying_[at].push_back(u);
+    }
+  for (uint32_t at = 0; at < count; ++at) {
+    for (uint32_t u : dying_[at]) mark_[u] = epoch_;
+    if (again != Again::halves) continue;
+    // What crosses a cut 1, 2, 4, ... runs before the last stays.
+    std::erase_if(dying_[at], [&](uint32_t u) {
+      const auto made_at = static_cast<uint32_t>(std::lower_bound(nodes_.begin(), nodes_.end(), graph_.values[u].producer) - nodes_.begin());
+      return std::bit_floor(count - 1 - made_at) > count - 1 - at;
+    });
+  }
+}
+
 Status Writer::make(std::span<const uint32_t> targets, Again again, std::vector<uint32_t> *made) {
   CKPT_TRY(collect(targets));
   if (nodes_.empty()) return CKPT_OK;
   for (uint32_t v : targets)
     if (mark_[v] == epoch_ && std::find(made->begin(), made->end(), v) == made->end()) made->push_back(v);
   if (program_.actions.size() + 2 * nodes_.size() > kMaxActions) return fail(CKPT_ERROR_OVERFLOW, "a program of more than 2^31 actions");
-  if (again == Again::nothing) {  // after which run is each value that is made here of no more use to this stretch?
-    dying_.resize(std::max(dying_.size(), nodes_.size()));
-    for (uint32_t at = 0; at < nodes_.size(); ++at) dying_[at].clear();
-    for (uint32_t at = static_cast<uint32_t>(nodes_.size()); at-- > 0;)
-      for (uint32_t u : graph_.inputs_of(nodes_[at])) {
-        if (mark_[u] != epoch_ || std::find(targets.begin(), targets.end(), u) != targets.end()) continue;
-        mark_[u] = 0;  // its last reader: earlier ones do not count
-        dying_[at].push_back(u);
-      }
-    for (uint32_t at = 0; at < nodes_.size(); ++at)
-      for (uint32_t u : dying_[at]) mark_[u] = epoch_;
-  }
+  const bool passing = again == Again::nothing || again == Again::halves;
+  if (passing) find_dying(targets, again);
   for (uint32_t at = 0; at < nodes_.size(); ++at) {
     const uint32_t node = nodes_[at];
     const Shape &s = *graph_.nodes[node].shape;
     Bits want;
     for (uint32_t k = 0; k < s.output_count(); ++k)
       if (mark_[graph_.nodes[node].first_value + k] == epoch_) want.set(s.slot_count() + k);
-    if (again == Again::everything) want |= s.needed() - s.again();
+    if (again == Again::everything) want |= (s.needed() - s.again()) | s.backward_outputs();
     forward(node, want);
-    if (again != Again::nothing) continue;
+    if (!passing) continue;
     for (uint32_t u : dying_[at])
       if (can_drop(u)) free_value(u);
   }
@@ -126,7 +140,7 @@ Status write_forward(const Graph &graph, const Policy &policy, Writer *w) {
   const std::vector<uint32_t> last = last_readers(graph);
   for (uint32_t i = 0; i < graph.node_count(); ++i) {
     const Shape &s = *graph.nodes[i].shape;
-    const Bits keep = ((policy.keep_slots[i] & s.needed()) - s.again()) | (s.keep() & s.slots());
+    const Bits keep = (policy.keep_slots[i] - s.again()) | (s.keep() & s.slots());
     w->forward(i, keep | s.outputs());
     for (uint32_t v : graph.inputs_of(i))
       if (last[v] == i && !policy.keep_value[v] && !graph.values[v].read_at_end && w->can_drop(v) && w->state().value_live(graph, v)) w->free_value(v);
@@ -184,6 +198,17 @@ Result<Program> write_make(const Graph &graph, const LiveState &state, uint32_t 
   const uint32_t targets[] = {value};
   if (const Status bad = w.make(targets, Again::nothing, &made); bad) return Result<Program>::failed(bad);
   return std::move(w.program());
+}
+
+uint64_t runs_from_inputs(const Graph &graph) {
+  std::vector<uint64_t> before(graph.node_count(), 0);  // runs before a node, at most
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < graph.node_count(); ++i) {
+    for (uint32_t v : graph.inputs_of(i))
+      if (const uint32_t p = graph.values[v].producer; p != kNone) before[i] = std::min<uint64_t>(i, before[i] + before[p] + 1);
+    sum += before[i];
+  }
+  return sum;
 }
 
 }  // namespace ckpt::plan

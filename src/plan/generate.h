@@ -12,6 +12,7 @@ namespace ckpt::plan {
 enum class Again : uint8_t {
   everything,  // slots and boundaries, until their backward
   boundaries,  // boundaries; slots are filled segment by segment, each right before its backward
+  halves,      // the boundaries 1, 2, 4, 8, ... segments before the end, so that each rest is halved: n log n runs in all
   nothing      // each missing boundary is made again each time
 };
 
@@ -21,7 +22,8 @@ struct Policy {
   Again again = Again::boundaries;
 };
 
-// A whole step from LiveState::start. KEEP items are kept and RECOMPUTE slots are not, whatever the policy says.
+// A whole step from LiveState::start. KEEP items are kept and RECOMPUTE slots are not, whatever the policy says; what it keeps
+// for nobody goes (tighten.h). OVERFLOW: more than 2^31 actions.
 Result<Program> write_step(const Graph &graph, const GradientMap &gradients, const Policy &policy);
 
 // The backward pass from any state in which all first runs are done, whatever is live. `retain`, per node (or empty): items
@@ -32,5 +34,8 @@ Result<Program> write_backward(const Graph &graph, const GradientMap &gradients,
 // Brings one dropped boundary back, during the forward pass or before the backward; all that is live stays live, and what was
 // made on the way is gone again.
 Result<Program> write_make(const Graph &graph, const LiveState &state, uint32_t value);
+
+// How many runs Again::nothing takes with no boundary kept, at most.
+uint64_t runs_from_inputs(const Graph &graph);
 
 }  // namespace ckpt::plan

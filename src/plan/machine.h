@@ -158,6 +158,7 @@ class Machine {
   Status check_forward(uint32_t node, const Bits &want, bool first) const;
   Status check_backward(uint32_t node, const GradientMap &gradients) const;
   Status check_again_slots(uint32_t node) const;
+  Status check_in_place(const Run &run) const;
   bool take_items(Run *run, const Bits &items, Side side);
   bool take_gradients(uint32_t node, const GradientMap &gradients);
   void set_value_dead(uint32_t v);
@@ -206,6 +207,21 @@ Status Machine<B>::check_forward(uint32_t node, const Bits &want, bool first) co
 }
 
 template <class B>
+Status Machine<B>::check_in_place(const Run &run) const {
+  const Shape &s = *graph_->nodes[run.node].shape;
+  Status bad = CKPT_OK;
+  run.in_place.each([&](uint32_t k) {
+    const uint32_t input = s.item(k).in_place_input;
+    const uint32_t v = input == 0 ? kNone : graph_->inputs_of(run.node)[input - 1];
+    bool fits = v != kNone && !graph_->values[v].caller && graph_->rule.footprint(graph_->values[v].bytes) == graph_->item_footprint(run.node, k);
+    if (fits && graph_->values[v].producer != kNone) fits = !graph_->nodes[graph_->values[v].producer].shape->keep().has(graph_->values[v].item);
+    run.in_place.each([&](uint32_t j) { fits = fits && (j >= k || graph_->inputs_of(run.node)[s.item(j).in_place_input - 1] != v); });
+    if (!fits && !bad) bad = fail(CKPT_ERROR_INVALID_PLAN, "forward %u: output '%s' cannot be placed over an input", run.node, s.item(k).name.c_str());
+  });
+  return bad;
+}
+
+template <class B>
 bool Machine<B>::take_items(Run *run, const Bits &items, Side side) {
   const Shape &s = *graph_->nodes[run->node].shape;
   bool fits = true;
@@ -230,15 +246,8 @@ Status Machine<B>::begin_forward(uint32_t node, const Bits &want, const Bits &in
   run->made = s.closure(want, live);
   if (!first && !(run->made.todo & s.keep()).empty())
     return fail(CKPT_ERROR_INVALID_PLAN, "forward %u: segment '%s' would make again what is marked KEEP", node, s.name().c_str());
-  run->in_place = in_place & run->made.todo & want;
-  Status bad = CKPT_OK;
-  run->in_place.each([&](uint32_t k) {
-    const uint32_t input = s.item(k).in_place_input;
-    const uint32_t v = input == 0 ? kNone : graph_->inputs_of(node)[input - 1];
-    const bool fits = v != kNone && !graph_->values[v].caller && graph_->rule.footprint(graph_->values[v].bytes) == graph_->item_footprint(node, k);
-    if (!fits && !bad) bad = fail(CKPT_ERROR_INVALID_PLAN, "forward %u: output '%s' cannot be placed over an input", node, s.item(k).name.c_str());
-  });
-  if (bad) return bad;
+  run->in_place = in_place & want & (run->made.todo - live);
+  CKPT_TRY(check_in_place(*run));
   const Bits missing = run->made.todo - live;
   const bool fits = take_items(run, missing & want & s.slots(), Side::low) && take_items(run, missing & want & s.outputs(), Side::low) &&
                     take_items(run, missing - want, Side::low) &&

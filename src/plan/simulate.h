@@ -25,7 +25,7 @@ struct Simulation {
   double backward_seconds = 0;
   uint64_t recompute_count = 0;  // forwards beyond the first of their node that computed something
 
-  double overhead() const { return recompute_seconds; }
+  double seconds() const { return forward_seconds + recompute_seconds + backward_seconds; }
 };
 
 // From the machine's present state. Peaks count from there too (Placer::reset_peaks before, if wished). Errors:
@@ -34,5 +34,14 @@ Status simulate(PaperMachine &machine, const GradientMap &gradients, std::span<c
 
 // A whole step from the beginning, beside what lives in `start`. `start`'s peaks should have been reset.
 Status simulate_step(const Graph &graph, const GradientMap &gradients, const Program &program, const arena::Placer &start, Simulation *out);
+
+// The same with several recordings of it in flight, as a pipeline has them (one forward, one backward: in_flight - 1 forward
+// passes, then a forward and the oldest one's backward in turn, then the backwards that are left). The height is that of all
+// of them, everything else that of one.
+Status simulate_in_flight(const Graph &graph, const GradientMap &gradients, const Program &program, const arena::Placer &start,
+                          uint32_t in_flight, Simulation *out);
+
+// How many actions belong to the forward pass: up to the last first run and what is given back right after it.
+size_t forward_action_count(const Graph &graph, std::span<const Action> actions);
 
 }  // namespace ckpt::plan

@@ -116,7 +116,7 @@ void Tightener::look_back_forward(Action &a, Note &note) {
 void Tightener::look_back(std::vector<Action> &actions) {
   need_.assign(graph_.node_count(), Bits{});
   if (!retain_.empty()) need_.assign(retain_.begin(), retain_.end());
-  need_input_.assign(graph_.inputs.size(), 0);
+  need_input_.assign(graph_.inputs.size(), !retain_.empty());
   size_t inputs = 0;
   for (size_t t = 0; t < actions.size(); ++t) {
     notes_[t].first_input = inputs;
