@@ -18,8 +18,11 @@ using ckpt::guarded;
 using ckpt::Ref;
 using ckpt::tape::Recording;
 
-constexpr size_t kSegmentDescFirst = 112, kCallFirst = 64, kTapeDescFirst = 80, kInputDescFirst = 40, kStatsFirst = 192;
+constexpr size_t kSegmentDescFirst = 120, kCallFirst = 64, kTapeDescFirst = 72, kInputDescFirst = 40, kStatsFirst = 176;
+static_assert(sizeof(ckpt_segment_desc) >= kSegmentDescFirst && sizeof(ckpt_call) >= kCallFirst && sizeof(ckpt_tape_desc) >= kTapeDescFirst &&
+              sizeof(ckpt_input_desc) >= kInputDescFirst && sizeof(ckpt_tape_stats) >= kStatsFirst);
 constexpr size_t kSlotFirst = 48, kOutputFirst = 64;
+static_assert(sizeof(ckpt_slot) >= kSlotFirst && sizeof(ckpt_output) >= kOutputFirst);
 
 ckpt_status null_argument(const char *function, const char *name, const char *expected) {
   return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, expected %s", function, name, expected);
@@ -426,7 +429,7 @@ ckpt_status ckpt_tape_plan(ckpt_tape *tape, uint64_t key, ckpt_plan **out_plan) 
   return guarded(__func__, [&, function = __func__]() -> ckpt_status {
     auto known = tape->known_plan(function, key);
     if (!known.ok()) return known.status();
-    *out_plan = new ckpt_plan((*known)->plan, (*known)->graph->hash(), tape->budget);
+    *out_plan = new ckpt_plan((*known)->plan, *(*known)->graph, tape->budget);
     return CKPT_OK;
   });
 }
