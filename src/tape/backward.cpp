@@ -61,9 +61,7 @@ bool Recording::teaches() const {
 }
 
 Status Recording::plan_rest(bool retain) {
-  arena::Placer placer = tape_->arena->placer();
-  placer.reset_peaks();
-  plan::Machine<plan::Paper> paper = machine_.with_backend(plan::Paper{graph_->rule, std::move(placer)});
+  plan::PaperMachine paper = machine_.with_backend(plan::Paper{graph_->rule, tape_->paper()});
   rest_ = {};
   const Status status = plan::plan_backward(paper, *gradients_, retain, tape_->budget, &rest_);
   if (status == CKPT_ERROR_BUDGET) minimum_budget_ = rest_.minimum_budget;

@@ -89,9 +89,8 @@ Status Recording::expect(KnownPtr known) {
 Status Recording::predict() {
   const plan::Planned *p = &known_->plan;
   plan::Simulation sim = p->prediction;
-  arena::Placer start = tape_->arena->placer();
-  if (!start.empty()) {
-    start.reset_peaks();
+  if (!tape_->arena->placer().empty()) {
+    const arena::Placer start = tape_->paper();
     CKPT_TRY(plan::simulate_step(*known_->graph, known_->gradients, p->program, start, &sim));
     if (sim.height > tape_->budget && next_node_ == 0) {
       auto other = std::make_shared<Known>(*known_);

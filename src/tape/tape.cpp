@@ -150,6 +150,14 @@ void ckpt_tape::note(const Recording &r) {
   }
 }
 
+ckpt::arena::Placer ckpt_tape::paper() const {
+  ckpt::arena::Placer placer = arena->placer();
+  placer.set_capacity(ckpt::arena::kUnbounded);
+  placer.set_limit(ckpt::arena::kUnbounded);
+  placer.reset_peaks();
+  return placer;
+}
+
 KnownPtr ckpt_tape::learn(const Recording &r) {
   const KnownPtr before = cache.find_same(r.key(), r.graph());
   KnownPtr known = ckpt::tape::Learner::learn(r, before.get(), replan);

@@ -61,6 +61,8 @@ struct ckpt_tape final : ckpt::Counted<ckpt_tape>, ckpt::arena::Orphan {
   void recycle(std::unique_ptr<ckpt::tape::Recording> recording);
   void note(const ckpt::tape::Recording &recording);  // into `latest`
 
+  // What lives in the arena now, without bounds: where a simulation starts.
+  ckpt::arena::Placer paper() const;
   // Into the cache, merged with what was known.
   ckpt::tape::KnownPtr learn(const ckpt::tape::Recording &recording);
   // A plan for `known`, made if it has none: replaces it in the cache. The result may carry a refusal.
