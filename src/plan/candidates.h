@@ -1,0 +1,60 @@
+// The programs that AUTO chooses from: families, each a row of policies that keep more and more.
+#pragma once
+
+#include <vector>
+
+#include "plan/options.h"
+#include "plan/strategy.h"
+
+namespace ckpt::plan {
+
+enum class Order : uint8_t {
+  by_rate,   // the steps of keep_order
+  from_end,  // whole nodes, the last ones first
+  all_but,   // everything but one slot, the cheapest ones first
+  each,      // every combination of slots and boundaries (small graphs)
+};
+
+struct Family {
+  uint32_t group = 1;  // boundaries across groups of so many nodes are kept; 0: none
+  Again again = Again::boundaries;
+  Order order = Order::by_rate;
+  uint32_t size = 1;   // members
+};
+
+class Candidates {
+ public:
+  Candidates(const Graph &graph, const GradientMap &gradients);
+
+  Policy policy(const Family &family, uint32_t member) const;
+  // The fixed strategy that does the same; AUTO where none does.
+  uint32_t strategy(const Family &family, uint32_t member, uint32_t *k) const;
+
+  uint32_t size(Order order) const;  // members of a family of that order
+  Family family(uint32_t group, Again again, Order order) const { return {group, again, order, size(order)}; }
+  // Members to try of `family`, at most `count` (2 or more): first and last, and between them even in bytes and dense at the end.
+  std::vector<uint32_t> sample(const Family &family, uint32_t count) const;
+
+ private:
+  struct Choice {  // something that may be kept or not
+    uint32_t node, slot;  // slot kNone:
+    uint32_t value;
+  };
+  struct Drop {
+    uint32_t node, slot;
+    size_t bytes;
+    double seconds;
+  };
+  void find_drops();
+  void find_choices();
+  std::vector<uint8_t> kept_values(const Family &family) const;
+
+  const Graph &graph_;
+  const GradientMap &gradients_;
+  std::vector<KeepStep> steps_;
+  std::vector<Bits> all_;        // per node: what store_all keeps
+  std::vector<Drop> drops_;      // cheapest first, each next one of more bytes
+  std::vector<Choice> choices_;  // few, or none
+};
+
+}  // namespace ckpt::plan
