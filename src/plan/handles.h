@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ckpt/plan.h"
+#include "plan/exchange.h"
 #include "plan/make_plan.h"
 
 struct ckpt_chain {
@@ -14,10 +15,14 @@ struct ckpt_chain {
 };
 
 struct ckpt_plan {
-  ckpt_plan(ckpt::plan::Planned p, uint64_t graph, size_t budget) : planned(std::move(p)), graph_hash(graph), budget_bytes(budget) {}
+  ckpt_plan(ckpt::plan::Planned p, const ckpt::plan::Graph &graph, size_t budget)
+      : planned(std::move(p)), graph_hash(graph.hash()), budget_bytes(budget), actions(ckpt::plan::program_to_c(graph, planned.program.actions)) {}
+  uint64_t hash() const { return ckpt::plan::program_hash(graph_hash, actions); }
+
   ckpt::plan::Planned planned;
   uint64_t graph_hash;
   size_t budget_bytes;
+  std::vector<ckpt_action> actions;  // as C has them
 };
 
 namespace ckpt::plan {

@@ -16,6 +16,11 @@ struct PlanRequest {
   size_t budget = 0;  // 0: none
 };
 
+// "store_all"; "unknown" for what is no strategy.
+const char *strategy_name(uint32_t strategy) noexcept;
+// "auto", "uniform:4": see ckpt_strategy_parse.
+Status parse_strategy(const char *function, const char *text, uint32_t *strategy, uint32_t *k);
+
 // Checks strategy, k, in_flight and that patterns come with SELECTIVE only; names the field after `function`.
 Status check_request(const char *function, const PlanRequest &request);
 
@@ -25,5 +30,12 @@ Bits selected_slots(const Shape &shape, const PlanRequest &request);
 // Any strategy but AUTO. NOT_FOUND: a pattern that matches no slot of the graph; CONFLICT: a slot that both lists match, or
 // one whose flags say otherwise.
 Result<Policy> fixed_policy(const Graph &graph, const PlanRequest &request);
+
+// The building blocks of policies.
+// Slots that a node keeps so that nothing but what is marked RECOMPUTE is made again.
+Bits slots_for_all(const Shape &shape);
+// Groups of k nodes: 1 for each value that the nodes of a later group read.
+std::vector<uint8_t> values_across_groups(const Graph &graph, uint32_t k);
+uint32_t sqrt_group(uint32_t node_count);  // the square root, rounded up
 
 }  // namespace ckpt::plan
