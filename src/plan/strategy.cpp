@@ -95,25 +95,28 @@ Status parse_strategy(const char *function, const char *text, uint32_t *strategy
     for (uint32_t s = 0; s < kCount; ++s) known += std::string(s == 0 ? "" : ", ") + kNames[s] + (takes_k(s) ? ":K" : "");
     return fail(CKPT_ERROR_NOT_FOUND, "%s: unknown strategy '%s', expected one of %s", function, text, known.c_str());
   }
-  *strategy = static_cast<uint32_t>(found - kNames);
-  *k = 0;
-  if (!takes_k(*strategy)) {
-    if (colon != nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: '%s': strategy %s takes no number", function, text, *found);
-    return CKPT_OK;
+  const auto which = static_cast<uint32_t>(found - kNames);
+  uint32_t number = 0;
+  if (takes_k(which)) {
+    if (colon == nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: '%s': strategy %s needs a number of segments, as in %s:4", function, text, *found, *found);
+    const char *end = colon + std::strlen(colon);
+    const auto [rest, error] = std::from_chars(colon + 1, end, number);
+    if (error != std::errc() || rest != end || number == 0)
+      return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: '%s': expected a number of segments from 1 to %u after the colon", function, text, UINT32_MAX);
+  } else if (colon != nullptr) {
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: '%s': strategy %s takes no number", function, text, *found);
   }
-  if (colon == nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: '%s': strategy %s needs a number of segments, as in %s:4", function, text, *found, *found);
-  const char *end = colon + std::strlen(colon);
-  const auto [rest, error] = std::from_chars(colon + 1, end, *k);
-  if (error != std::errc() || rest != end || *k == 0)
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: '%s': expected a number of segments from 1 to %u after the colon", function, text, UINT32_MAX);
+  *strategy = which;
+  *k = number;
   return CKPT_OK;
 }
 
 Status check_request(const char *function, const PlanRequest &r) {
   if (r.strategy >= kCount) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: strategy is %u, expected 0 (auto) to %u (%s)", function, r.strategy, kCount - 1, kNames[kCount - 1]);
   const char *name = kNames[r.strategy];
-  if (takes_k(r.strategy) && r.k == 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: k is 0, expected at least 1 segment with strategy %s", function, name);
-  if (!takes_k(r.strategy) && r.k != 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: k is %u, expected 0 with strategy %s", function, r.k, name);
+  const char *k = std::strncmp(function, "ckpt_tape", 9) == 0 ? "strategy_k" : "k";  // as the caller's struct calls it
+  if (takes_k(r.strategy) && r.k == 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: %s is 0, expected at least 1 segment with strategy %s", function, k, name);
+  if (!takes_k(r.strategy) && r.k != 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: %s is %u, expected 0 with strategy %s", function, k, r.k, name);
   if (r.in_flight == 0 || r.in_flight > kMaxInFlight)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: in_flight_count is %u, expected 1 to %u", function, r.in_flight, kMaxInFlight);
   const size_t patterns = r.keep_patterns.size() + r.recompute_patterns.size();
