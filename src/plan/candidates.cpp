@@ -6,7 +6,7 @@
 namespace ckpt::plan {
 namespace {
 
-constexpr uint32_t kMaxDrops = 64, kMaxChoices = 10;
+constexpr uint32_t kMaxDrops = 16, kMaxChoices = 8;
 
 // What crosses a cut 1, 2, 4, ... nodes before the last: the first pass's part of Again::halves.
 std::vector<uint8_t> values_across_halves(const Graph &graph) {
@@ -26,6 +26,7 @@ Candidates::Candidates(const Graph &graph, const GradientMap &gradients) : graph
   for (const Node &n : graph.nodes) all_.push_back(slots_for_all(*n.shape));
   find_drops();
   find_choices();
+  sum_bytes();
 }
 
 // The cheapest slot to do without, the cheapest that gives more bytes than that, and so on. Among equals the first node's:
@@ -105,7 +106,7 @@ Policy Candidates::policy(const Family &family, uint32_t member) const {
 uint32_t Candidates::strategy(const Family &family, uint32_t member, uint32_t *k) const {
   *k = 0;
   const uint32_t n = graph_.node_count();
-  const bool nothing_kept = member == 0 && (family.order == Order::by_rate || family.order == Order::from_end);
+  const bool nothing_kept = member == 0 && ordered(family.order);
   if (family.group == 1 && family.order == Order::from_end && member > 0) {
     if (member == n) return CKPT_STRATEGY_STORE_ALL;
     *k = n - member;
@@ -120,37 +121,20 @@ uint32_t Candidates::strategy(const Family &family, uint32_t member, uint32_t *k
   return CKPT_STRATEGY_UNIFORM;
 }
 
-std::vector<uint32_t> Candidates::sample(const Family &family, uint32_t count) const {
-  std::vector<uint32_t> members;
-  if (family.size <= count || family.order == Order::each || family.order == Order::all_but) {
-    for (uint32_t m = 0; m < family.size; ++m) members.push_back(m);
-    return members;
-  }
-  const uint32_t last = family.size - 1;
-  // A quarter near the end, where little memory is short.
-  for (uint32_t d = 1, k = 0; k < count / 4 && d < last; ++k, d *= 2) members.push_back(last - d);
-  members.push_back(0);
-  members.push_back(last);
-  const auto bytes_of = [&](uint32_t m) -> double {  // of the step that leads to member m
-    if (family.order == Order::by_rate) return static_cast<double>(steps_[m - 1].bytes);
+void Candidates::sum_bytes() {
+  bytes_by_rate_.assign(1, 0);
+  for (const KeepStep &step : steps_) bytes_by_rate_.push_back(bytes_by_rate_.back() + static_cast<double>(step.bytes));
+  bytes_from_end_.assign(1, 0);
+  for (uint32_t i = graph_.node_count(); i-- > 0;) {
     double sum = 0;
-    all_[graph_.node_count() - m].each([&](uint32_t k) { sum += static_cast<double>(graph_.item_footprint(graph_.node_count() - m, k)); });
-    return sum;
-  };
-  double total = 0;
-  for (uint32_t m = 1; m <= last; ++m) total += bytes_of(m);
-  const uint32_t even = count - std::min(count, static_cast<uint32_t>(members.size()));
-  double sum = 0;
-  uint32_t taken = 0;
-  for (uint32_t m = 1; m <= last && taken < even; ++m) {
-    sum += bytes_of(m);
-    if (sum * (even + 1) < total * (taken + 1)) continue;
-    members.push_back(m);
-    ++taken;
+    all_[i].each([&](uint32_t k) { sum += static_cast<double>(graph_.item_footprint(i, k)); });
+    bytes_from_end_.push_back(bytes_from_end_.back() + sum);
   }
-  std::sort(members.begin(), members.end());
-  members.erase(std::unique(members.begin(), members.end()), members.end());
-  return members;
+}
+
+uint32_t Candidates::member_above(Order order, uint32_t member, double bytes) const {
+  const std::vector<double> &sum = order == Order::by_rate ? bytes_by_rate_ : bytes_from_end_;
+  return static_cast<uint32_t>(std::lower_bound(sum.begin() + member, sum.end(), sum[member] + bytes) - sum.begin());
 }
 
 }  // namespace ckpt::plan

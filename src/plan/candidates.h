@@ -10,7 +10,7 @@ namespace ckpt::plan {
 
 enum class Order : uint8_t {
   by_rate,   // the steps of keep_order
-  from_end,  // whole nodes, the last ones first
+  from_end,  // whole nodes, the last ones first (these two are ordered: each member keeps more than the one before)
   all_but,   // everything but one slot, the cheapest ones first
   each,      // every combination of slots and boundaries (small graphs)
 };
@@ -22,6 +22,8 @@ struct Family {
   uint32_t size = 1;   // members
 };
 
+constexpr bool ordered(Order order) { return order == Order::by_rate || order == Order::from_end; }
+
 class Candidates {
  public:
   Candidates(const Graph &graph, const GradientMap &gradients);
@@ -32,8 +34,8 @@ class Candidates {
 
   uint32_t size(Order order) const;  // members of a family of that order
   Family family(uint32_t group, Again again, Order order) const { return {group, again, order, size(order)}; }
-  // Members to try of `family`, at most `count` (2 or more): first and last, and between them even in bytes and dense at the end.
-  std::vector<uint32_t> sample(const Family &family, uint32_t count) const;
+  // The first member of an ordered family that keeps at least so many bytes more than `member`.
+  uint32_t member_above(Order order, uint32_t member, double bytes) const;
 
  private:
   struct Choice {  // something that may be kept or not
@@ -47,6 +49,7 @@ class Candidates {
   };
   void find_drops();
   void find_choices();
+  void sum_bytes();
   std::vector<uint8_t> kept_values(const Family &family) const;
 
   const Graph &graph_;
@@ -55,6 +58,7 @@ class Candidates {
   std::vector<Bits> all_;        // per node: what store_all keeps
   std::vector<Drop> drops_;      // cheapest first, each next one of more bytes
   std::vector<Choice> choices_;  // few, or none
+  std::vector<double> bytes_by_rate_, bytes_from_end_;  // per member: kept
 };
 
 }  // namespace ckpt::plan

@@ -2,22 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
-#include "plan/candidates.h"
+#include "plan/stairs.h"
 
 namespace ckpt::plan {
 namespace {
-
-// One candidate, simulated.
-struct Point {
-  Family family;
-  uint32_t member = 0;
-  int64_t ticks = 0;  // of time beyond what store_all takes: so that sums in another order are equal
-  double recompute = 0;
-  size_t height = 0, peak = 0;
-};
-
-bool same_row(const Family &a, const Family &b) { return a.group == b.group && a.again == b.again && a.order == b.order; }
 
 class Search {
  public:
@@ -26,23 +16,26 @@ class Search {
     start_.set_capacity(arena::kUnbounded);
     start_.set_limit(arena::kUnbounded);
     const double seconds = graph.forward_seconds() + graph.backward_seconds();
-    ticks_per_second_ = seconds > 0 ? 1e11 / seconds : 0;
-    const size_t weight = graph.item_bytes.size() * (in_flight > 1 ? 3 * in_flight + 1 : 1);
-    tries_ = static_cast<uint32_t>(std::clamp<size_t>(kWork / std::max<size_t>(weight, 1), 24, 2000));
+    ticks_per_second_ = seconds > 0 ? kTicks / seconds : 0;
+    const size_t weight = graph.item_bytes.size() * (in_flight > 1 ? size_t{3} * in_flight + 1 : 1);
+    tries_ = static_cast<uint32_t>(std::clamp<size_t>(kWork / std::max<size_t>(weight, 1), kLeastTries, kMostTries));
   }
 
   Status run(size_t budget, Planned *out);
 
  private:
-  static constexpr size_t kWork = 1'500'000;  // items of all simulated programs together
-  static constexpr uint64_t kRunsAtOnce = 60'000, kRunsAtAll = 4'000'000;
+  static constexpr double kTicks = 1e11;                             // in a whole step
+  static constexpr size_t kWork = 1'000'000;                         // items of all simulated programs together
+  static constexpr size_t kLeastTries = 30, kMostTries = 400;
+  static constexpr uint64_t kRunsAtOnce = 60'000, kRunsAtAll = 4'000'000;  // of Again::nothing: always; if nothing else fits
+  static constexpr double kFine = 1.0 / 256;                         // stairs closer than that are close enough
 
   Status try_one(const Family &family, uint32_t member, Point *point, Planned *planned) const;
-  Status try_row(const Family &family, uint32_t count);
-  Status try_all();
-  Status try_full();
-  void build_stairs();
-  size_t first_that_fits(size_t budget) const;
+  Status add(const Family &family, uint32_t member);
+  Status try_corners();
+  Status try_between();
+  Status try_gap(const Point &high, const Point &low, bool *any);
+  double steepness(const Point &high, const Point &low) const;
   Status refine(size_t budget, size_t stair, Point *point) const;
   std::vector<uint32_t> groups() const;
 
@@ -53,8 +46,7 @@ class Search {
   const Candidates candidates_;
   double ticks_per_second_ = 0;
   uint32_t tries_ = 0;
-  std::vector<Point> points_;  // store_all first
-  std::vector<Point> stairs_;  // fastest first
+  Stairs found_;
 };
 
 Status Search::try_one(const Family &family, uint32_t member, Point *point, Planned *planned) const {
@@ -75,102 +67,137 @@ Status Search::try_one(const Family &family, uint32_t member, Point *point, Plan
   return CKPT_OK;
 }
 
-Status Search::try_row(const Family &family, uint32_t count) {
-  if (family.size == 0) return CKPT_OK;
-  for (uint32_t member : candidates_.sample(family, std::max(count, 2u))) {
-    Point p;
-    CKPT_TRY(try_one(family, member, &p, nullptr));
-    points_.push_back(p);
-  }
+Status Search::add(const Family &family, uint32_t member) {
+  if (found_.tried(family, member)) return CKPT_OK;
+  Point p;
+  CKPT_TRY(try_one(family, member, &p, nullptr));
+  found_.add(p);
   return CKPT_OK;
 }
 
-// Lengths of groups to try: all of them, or each about half as long again as the one before.
+// Lengths of groups: all of them, or each about half as long again as the one before, or some of those.
 std::vector<uint32_t> Search::groups() const {
   const uint32_t n = graph_.node_count();
-  const bool all = uint64_t{12} * n <= tries_;
+  const bool all = uint64_t{6} * n <= tries_;
   std::vector<uint32_t> k;
   for (uint32_t g = 2; g < n; g = all ? g + 1 : g + std::max(1u, g / 2)) k.push_back(g);
   if (const uint32_t s = sqrt_group(n); s > 1 && s < n) k.push_back(s);
   std::sort(k.begin(), k.end());
   k.erase(std::unique(k.begin(), k.end()), k.end());
-  // Few tries: only some of them.
   const size_t most = std::max<size_t>(3, tries_ / 6);
-  if (k.size() > most) {
-    std::vector<uint32_t> some;
-    for (size_t j = 0; j < most; ++j) some.push_back(k[j * (k.size() - 1) / (most - 1)]);
-    k = std::move(some);
-  }
-  return k;
+  if (k.size() <= most) return k;
+  std::vector<uint32_t> some;
+  for (size_t j = 0; j < most; ++j) some.push_back(k[j * (k.size() - 1) / (most - 1)]);
+  return some;
 }
 
-Status Search::try_all() {
-  const uint32_t n = graph_.node_count();
-  CKPT_TRY(try_row(candidates_.family(1, Again::boundaries, Order::from_end), tries_ / 10));
-  CKPT_TRY(try_row(candidates_.family(1, Again::boundaries, Order::by_rate), tries_ / 3));
-  if (uint64_t{graph_.item_bytes.size()} * 64 <= kWork) CKPT_TRY(try_row(candidates_.family(1, Again::boundaries, Order::all_but), 0));
-  if (tries_ >= 1000) {
-    CKPT_TRY(try_row(candidates_.family(1, Again::boundaries, Order::each), 0));
-    CKPT_TRY(try_row(candidates_.family(1, Again::everything, Order::each), 0));
+Status Search::try_corners() {
+  CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::by_rate), 0));
+  CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::by_rate), candidates_.size(Order::by_rate) - 1));
+  if (tries_ >= 60)
+    for (uint32_t m = 0; m < candidates_.size(Order::all_but); ++m) CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::all_but), m));
+  for (uint32_t m = 0; m < candidates_.size(Order::each); ++m) {
+    CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::each), m));
+    CKPT_TRY(add(candidates_.family(1, Again::everything, Order::each), m));
   }
-  const std::vector<uint32_t> lengths = groups();
-  std::vector<Family> rows;
-  for (uint32_t g : lengths)
+  for (uint32_t g : groups())
     for (Again again : {Again::everything, Again::boundaries, Again::halves}) {
       if ((again == Again::boundaries && g < 3) || (again == Again::halves && g < 5)) continue;
-      rows.push_back(candidates_.family(g, again, Order::by_rate));
-      rows.push_back(candidates_.family(g, again, Order::from_end));
+      CKPT_TRY(add(candidates_.family(g, again, Order::by_rate), 0));
     }
-  const size_t left = tries_ - std::min<size_t>(tries_, points_.size());
-  const auto each = static_cast<uint32_t>(std::max<size_t>(1, left / std::max<size_t>(1, rows.size())));
-  for (const Family &row : rows) {
-    if (each > 1) {
-      CKPT_TRY(try_row(row, each));
-    } else if (row.order == Order::by_rate) {
-      Family first = row;
-      first.size = 1;
-      CKPT_TRY(try_row(first, 1));
+  if (graph_.node_count() <= 2) return CKPT_OK;
+  CKPT_TRY(add({0, Again::halves, Order::by_rate, 1}, 0));
+  if (runs_from_inputs(graph_) <= kRunsAtOnce) CKPT_TRY(add({0, Again::nothing, Order::by_rate, 1}, 0));
+  return CKPT_OK;
+}
+
+// How much there may be to find between two stairs: 0 where they are close.
+double Search::steepness(const Point &high, const Point &low) const {
+  const double memory = std::log(static_cast<double>(high.height) / static_cast<double>(std::max<size_t>(low.height, 1)));
+  const double time = std::log((kTicks + static_cast<double>(low.ticks)) / (kTicks + static_cast<double>(high.ticks)));
+  return memory <= kFine || time <= kFine / 16 ? 0 : memory * time;
+}
+
+// Goes up from the lower stair, and down from the higher one, by parts of what lies between them.
+Status Search::try_gap(const Point &high, const Point &low, bool *any) {
+  const double bytes = static_cast<double>(high.height - low.height);
+  for (const double part : {0.5, 0.25, 0.75}) {
+    const size_t before = found_.points().size();
+    for (const Order order : {Order::by_rate, Order::from_end}) {
+      if (ordered(low.family.order) && low.family.size != 1 && (low.member == 0 || low.family.order == order)) {
+        const Family row = candidates_.family(low.family.group, low.family.again, order);
+        if (const uint32_t m = candidates_.member_above(order, low.member, bytes * part); m < row.size) CKPT_TRY(add(row, m));
+      }
+      if (high.family.order != order || high.member == 0) continue;
+      // The first member that is no further down.
+      uint32_t from = 0, to = high.member;
+      while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (candidates_.member_above(order, middle, bytes * part) > high.member) to = middle;
+        else from = middle + 1;
+      }
+      CKPT_TRY(add(high.family, from));
     }
-  }
-  if (n > 2) {
-    CKPT_TRY(try_row({0, Again::halves, Order::by_rate, 1}, 1));
-    if (runs_from_inputs(graph_) <= kRunsAtOnce) CKPT_TRY(try_full());
+    if (found_.points().size() > before) {
+      *any = true;
+      return CKPT_OK;
+    }
   }
   return CKPT_OK;
 }
 
-Status Search::try_full() { return try_row({0, Again::nothing, Order::by_rate, 1}, 1); }
-
-void Search::build_stairs() {
-  std::vector<Point> sorted = points_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Point &a, const Point &b) {
-    if (a.ticks != b.ticks) return a.ticks < b.ticks;
-    if (a.recompute != b.recompute) return a.recompute < b.recompute;
-    return a.height != b.height ? a.height < b.height : a.peak < b.peak;
-  });
-  stairs_.assign(1, points_.front());
-  for (const Point &p : sorted)
-    if (p.ticks >= stairs_.back().ticks && p.height < stairs_.back().height && p.peak <= stairs_.back().peak) stairs_.push_back(p);
+Status Search::try_between() {
+  std::set<std::pair<uint32_t, uint32_t>> closed;
+  while (found_.points().size() < tries_) {
+    const std::vector<Point> &stairs = found_.stairs();
+    double most = 0;
+    size_t best = 0;
+    for (size_t at = 1; at < stairs.size(); ++at) {
+      if (closed.contains({stairs[at - 1].number, stairs[at].number})) continue;
+      if (const double s = steepness(stairs[at - 1], stairs[at]); s > most) {
+        most = s;
+        best = at;
+      }
+    }
+    if (best == 0) return CKPT_OK;
+    const Point high = stairs[best - 1], low = stairs[best];
+    bool any = false;
+    CKPT_TRY(try_gap(high, low, &any));
+    if (!any) closed.insert({high.number, low.number});
+  }
+  return CKPT_OK;
 }
 
-size_t Search::first_that_fits(size_t budget) const {
-  size_t at = 0;
-  while (at < stairs_.size() && stairs_[at].height > budget) ++at;
-  return at;
-}
-
-// Between a stair that fits and the one above it, if both are of one row. Whether a member may be a stair between two others
-// does not depend on the budget, and two budgets part ways only where one takes a member that is too high for the other: so
-// what they find is in the same order as they are.
+// Between a stair that fits and the one above it, along the row of one of them. Which members may be stairs there does not
+// depend on the budget, and two budgets part ways only where one takes a member that is too high for the other: so what they
+// find is in the same order as they are.
 Status Search::refine(size_t budget, size_t stair, Point *point) const {
-  Point low = stairs_[stair], high = stairs_[stair - 1];
-  const bool row = same_row(low.family, high.family) && low.member < high.member && (low.family.order == Order::by_rate || low.family.order == Order::from_end);
-  while (row && high.member - low.member > 1) {
+  const Point top = found_.stairs()[stair - 1];
+  Point low = found_.stairs()[stair], high = top;
+  *point = low;
+  Family row = low.family;
+  uint32_t from = low.member, to = 0;
+  if (ordered(row.order) && row.size != 1) {
+    to = found_.tried_above(row, from);
+  } else {
+    row = high.family;
+    to = high.member;
+    if (!ordered(row.order) || to == 0) return CKPT_OK;
+    from = found_.tried_below(row, to);
+  }
+  while (to - from > 1) {
     Point p;
-    CKPT_TRY(try_one(low.family, low.member + (high.member - low.member) / 2, &p, nullptr));
-    const bool between = p.ticks >= high.ticks && p.ticks <= low.ticks && p.height > low.height && p.height < high.height && p.peak >= low.peak && p.peak <= high.peak;
-    if (!between) break;
-    (p.height <= budget ? low : high) = p;
+    const uint32_t middle = from + (to - from) / 2;
+    CKPT_TRY(try_one(row, middle, &p, nullptr));
+    if (!between(high, p, low)) {
+      (p.height >= high.height ? to : from) = middle;
+    } else if (p.height <= budget) {
+      low = p;
+      from = middle;
+    } else {
+      high = p;
+      to = middle;
+    }
   }
   *point = low;
   return CKPT_OK;
@@ -181,21 +208,19 @@ Status Search::run(size_t budget, Planned *out) {
   Point store_all;
   CKPT_TRY(try_one(all, graph_.node_count(), &store_all, out));
   if (budget == 0) return CKPT_OK;
-  points_.push_back(store_all);
-  CKPT_TRY(try_all());
-  build_stairs();
-  size_t stair = first_that_fits(budget);
-  bool complete = true;
-  if (runs_from_inputs(graph_) > kRunsAtOnce && runs_from_inputs(graph_) <= kRunsAtAll) {
-    complete = stair == stairs_.size();
-    if (complete) {
-      CKPT_TRY(try_full());
-      build_stairs();
-      stair = first_that_fits(budget);
-    }
+  found_.add(store_all);
+  CKPT_TRY(try_corners());
+  CKPT_TRY(try_between());
+  size_t stair = found_.first_that_fits(budget);
+  const uint64_t runs = runs_from_inputs(graph_);
+  bool complete = runs <= kRunsAtOnce || runs > kRunsAtAll;
+  if (!complete && stair == found_.stairs().size()) {
+    complete = true;
+    CKPT_TRY(add({0, Again::nothing, Order::by_rate, 1}, 0));
+    stair = found_.first_that_fits(budget);
   }
-  out->minimum_budget = complete ? stairs_.back().height : 0;
-  if (stair == stairs_.size())
+  out->minimum_budget = complete ? found_.stairs().back().height : 0;
+  if (stair == found_.stairs().size())
     return fail(CKPT_ERROR_BUDGET, "no program within a budget of %zu bytes was found; the smallest budget that works is %zu, and %zu is enough to run nothing again", budget,
                 out->minimum_budget, store_all.height);
   if (stair == 0) return CKPT_OK;

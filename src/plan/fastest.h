@@ -1,10 +1,10 @@
 // AUTO: the fastest of many programs that fits. The seam for better planners: whoever finds faster programs for some graphs
 // does it in here.
 //
-// A fixed set of candidates, whatever the budget: they are simulated, and ordered into a staircase in which each next one is
-// slower, and neither higher nor of a higher peak than the one before. A budget takes the first that fits. So a smaller
-// budget never predicts less time, a higher peak or a higher arena, whatever the placer makes of a program. Between two
-// neighbours of the staircase that differ only in how much they keep, the budget's own place is found by halving.
+// A set of candidates that does not depend on the budget is simulated and ordered into a staircase, in which each next one is
+// slower, lower, and of no higher peak. A budget takes the first that fits. So a smaller budget never predicts less time, a
+// higher peak or a higher arena, whatever the placer makes of a program. The candidates begin with the corners of each family
+// (candidates.h) and go on where the stairs are steepest; between two stairs the budget's own place is found by halving.
 #pragma once
 
 #include "plan/make_plan.h"

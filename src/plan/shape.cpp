@@ -1,5 +1,6 @@
 #include "plan/shape.h"
 
+#include <bit>
 #include <set>
 
 namespace ckpt::plan {
@@ -94,6 +95,8 @@ void Shape::derive() {
     if (!slot && it.caller_memory) caller_.set(k);
     if ((it.flags & CKPT_SLOT_KEEP) || (!replayable_ && !(slot && (it.flags & CKPT_SLOT_TRANSIENT)))) keep_.set(k);
   }
+  if (simple_ && item_count() <= 64)
+    for (const Item &it : items_) reads_.push_back(it.reads.word(0));
   Hasher h;
   h.add(name_).add(slot_count_).add(item_count()).add(input_count()).add(replayable_).add(whole_);
   for (const Item &it : items_) {
@@ -116,8 +119,25 @@ Status Shape::check_read_by_someone() const {
   return bad;
 }
 
+// Without groups, in one word: reads name earlier slots, so each item is met once on the way down.
+Bits Shape::simple_closure(uint64_t open, uint64_t live) const {
+  uint64_t todo = 0;
+  while (open != 0) {
+    const auto k = 63 - static_cast<uint32_t>(std::countl_zero(open));
+    todo |= uint64_t{1} << k;
+    open = (open | (reads_[k] & ~live)) & ((uint64_t{1} << k) - 1);
+  }
+  Bits b;
+  b.set_word(0, todo);
+  return b;
+}
+
 Closure Shape::closure(const Bits &want, const Bits &live) const {
   Closure c;
+  if (!reads_.empty()) {
+    c.todo = simple_closure(want.word(0) & ~live.word(0), live.word(0));
+    return c;
+  }
   Bits open = want - live;
   // reads name earlier slots, so one descending pass would do but for groups, whose members may stand anywhere.
   while (!open.empty()) {

@@ -70,11 +70,13 @@ class Shape {
   Status validate() const;
   void derive();
   Status check_read_by_someone() const;
+  Bits simple_closure(uint64_t open, uint64_t live) const;
 
   std::string name_;
   std::vector<Item> items_;
   std::vector<uint32_t> input_flags_;
   std::vector<Bits> group_of_;  // per item: its group's members, or itself
+  std::vector<uint64_t> reads_; // per item; empty where there are groups or more than 64 items
   uint32_t slot_count_ = 0;
   size_t forward_scratch_ = 0, backward_scratch_ = 0;
   bool replayable_ = true, whole_ = false, simple_ = false;
