@@ -27,16 +27,21 @@ extern "C" {
 
 typedef struct ckpt_ops ckpt_ops;
 
+/* Instruction sets of the library's own kernels. */
+enum { CKPT_ISA_BEST = 0, CKPT_ISA_GENERIC = 1, CKPT_ISA_AVX2 = 2, CKPT_ISA_AVX512 = 3 };
+
 typedef struct ckpt_ops_desc {
   uint32_t struct_size;
   uint32_t thread_count; /* the calling thread counts; 0: all hardware threads this process may use; at most 1024 */
+  uint32_t isa;          /* CKPT_ISA_*: the best this machine has, or one of them, to repeat a smaller machine's bits */
+  uint32_t reserved;     /* 0 */
 } ckpt_ops_desc;
 
-#define CKPT_OPS_DESC_INIT { sizeof(ckpt_ops_desc), 0 }
+#define CKPT_OPS_DESC_INIT { sizeof(ckpt_ops_desc), 0, 0, 0 }
 
 /* Starts thread_count - 1 threads. desc NULL: all defaults. *out_ops is owned. While a handle lives the BLAS that this library is
  * linked with is held at one thread for the whole process: products are cut here, not there.
- * Errors: INVALID_ARGUMENT, STRUCT_SIZE, OUT_OF_MEMORY (no thread could be started). */
+ * Errors: INVALID_ARGUMENT, STRUCT_SIZE, UNSUPPORTED (isa), OUT_OF_MEMORY (no thread could be started). */
 CKPT_API ckpt_status ckpt_ops_create(const ckpt_ops_desc *desc, ckpt_ops **out_ops);
 /* Drops the caller's count; layers and models keep the handle alive until they are gone. */
 CKPT_API void ckpt_ops_destroy(ckpt_ops *ops);

@@ -21,9 +21,9 @@ ckpt_status threads_of_machine(uint32_t *out_count) noexcept {
   return CKPT_OK;
 }
 
-ckpt_status create(uint32_t thread_count, ckpt_ops **out_ops) noexcept {
+ckpt_status create(uint32_t thread_count, const Kernels &kernels, ckpt_ops **out_ops) noexcept {
   try {
-    auto ops = std::make_unique<ckpt_ops>();
+    auto ops = std::make_unique<ckpt_ops>(kernels);
     ops->of_thread.resize(thread_count);
     if (!ops->pool.start(thread_count))
       return fail(CKPT_ERROR_OUT_OF_MEMORY, "ckpt_ops_create: the system refused to start %u threads", thread_count - 1);
@@ -45,12 +45,18 @@ ckpt_status ckpt_ops_create(const ckpt_ops_desc *desc, ckpt_ops **out_ops) {
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_ops_create: out_ops is NULL, expected an address");
   *out_ops = nullptr;
   ckpt_ops_desc mine = CKPT_OPS_DESC_INIT;
-  if (desc != nullptr) CKPT_OPS_TRY(read_struct("ckpt_ops_create", desc, 8, &mine));
+  if (desc != nullptr) CKPT_OPS_TRY(read_struct("ckpt_ops_create", desc, 16, &mine));
   if (mine.thread_count > kMostThreads)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_ops_create: desc.thread_count is %u, expected at most %u",
                 mine.thread_count, kMostThreads);
+  if (mine.isa > CKPT_ISA_AVX512)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_ops_create: desc.isa is %u, expected CKPT_ISA_BEST (0) to CKPT_ISA_AVX512 (3)",
+                mine.isa);
+  const Kernels *const kernels = kernels_of(mine.isa);
+  if (kernels == nullptr)
+    return fail(CKPT_ERROR_UNSUPPORTED, "ckpt_ops_create: desc.isa is %u, which this machine or build does not have", mine.isa);
   if (mine.thread_count == 0) CKPT_OPS_TRY(threads_of_machine(&mine.thread_count));
-  return create(mine.thread_count, out_ops);
+  return create(mine.thread_count, *kernels, out_ops);
 }
 
 void ckpt_ops_destroy(ckpt_ops *ops) {

@@ -46,10 +46,12 @@ class Scratch {
 }  // namespace ckpt::ops
 
 struct ckpt_ops {
+  explicit ckpt_ops(const ckpt::ops::Kernels &best) noexcept : kernels(best) {}
+
   std::atomic<uint32_t> references{1};
   ckpt::ops::blas::Hold hold;
   ckpt::ops::Pool pool;
-  const ckpt::ops::Kernels &kernels = ckpt::ops::best_kernels();
+  const ckpt::ops::Kernels &kernels;
   std::mutex turn;
   ckpt::ops::Scratch shared;
   std::vector<ckpt::ops::Scratch> of_thread;

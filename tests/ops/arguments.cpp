@@ -18,10 +18,13 @@ TEST(Handle, BadArguments) {
   expect_error(ckpt_ops_create(nullptr, nullptr), CKPT_ERROR_INVALID_ARGUMENT, {"ckpt_ops_create", "out_ops", "NULL"});
   ckpt_ops_desc desc = CKPT_OPS_DESC_INIT;
   desc.struct_size = 4;
-  expect_error(ckpt_ops_create(&desc, &ops), CKPT_ERROR_STRUCT_SIZE, {"struct_size", "4", "at least 8"});
+  expect_error(ckpt_ops_create(&desc, &ops), CKPT_ERROR_STRUCT_SIZE, {"struct_size", "4", "at least 16"});
   desc.struct_size = sizeof desc;
   desc.thread_count = 1025;
   expect_error(ckpt_ops_create(&desc, &ops), CKPT_ERROR_INVALID_ARGUMENT, {"thread_count", "1025", "1024"});
+  desc.thread_count = 1;
+  desc.isa = 4;
+  expect_error(ckpt_ops_create(&desc, &ops), CKPT_ERROR_INVALID_ARGUMENT, {"desc.isa is 4"});
   EXPECT_EQ(ops, nullptr);
   const Ops good(1);
   ckpt_ops_info info = {};
@@ -35,12 +38,12 @@ TEST(Handle, DescMayBeLonger) {
   struct {
     ckpt_ops_desc desc;
     uint64_t later;
-  } longer = {{sizeof longer, 1}, 0};
+  } longer = {{sizeof longer, 1, 0, 0}, 0};
   ckpt_ops *ops = nullptr;
   OK(ckpt_ops_create(&longer.desc, &ops));
   ckpt_ops_destroy(ops);
   longer.later = 1;
-  expect_error(ckpt_ops_create(&longer.desc, &ops), CKPT_ERROR_STRUCT_SIZE, {"byte 8 is not 0"});
+  expect_error(ckpt_ops_create(&longer.desc, &ops), CKPT_ERROR_STRUCT_SIZE, {"byte 16 is not 0"});
 }
 
 TEST(Kernels, PointersAndSizes) {

@@ -18,9 +18,10 @@ using Floats = std::vector<float>;
 
 class Ops {
  public:
-  explicit Ops(uint32_t threads = 2) {
+  explicit Ops(uint32_t threads = 2, uint32_t isa = CKPT_ISA_BEST) {
     ckpt_ops_desc desc = CKPT_OPS_DESC_INIT;
     desc.thread_count = threads;
+    desc.isa = isa;
     EXPECT_EQ(ckpt_ops_create(&desc, &ops_), CKPT_OK) << ckpt_ops_last_error();
   }
   ~Ops() { ckpt_ops_destroy(ops_); }

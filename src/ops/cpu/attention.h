@@ -20,6 +20,15 @@ struct AttentionShape {
   size_t in_out(size_t index) const noexcept { return index / heads * sequence * channels + index % heads * head_size(); }
 };
 
+// One head's keys (or values) with the head's elements as rows: to [head_size, rows]. A product with plain operands takes the BLAS's
+// way for small sizes, without packing: a quarter faster, and made once for all blocks of queries.
+inline void transpose(const float *from, size_t ld, size_t rows, size_t columns, float *to) noexcept {
+  constexpr size_t kBlock = 16;
+  for (size_t row = 0; row < rows; row += kBlock)
+    for (size_t column = 0; column < columns; ++column)
+      for (size_t k = row; k < row + kBlock && k < rows; ++k) to[column * rows + k] = from[k * ld + column];
+}
+
 inline Status check_attention(Check &check, const AttentionShape &s, float probability, const ckpt_philox *philox) noexcept {
   return check.sizes({{"batch", s.batch}, {"heads", s.heads}, {"sequence", s.sequence}, {"sequence", s.sequence}})
       .sizes({{"batch", s.batch}, {"sequence", s.sequence}, {"channels", s.channels}})

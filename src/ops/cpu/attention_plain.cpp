@@ -1,5 +1,6 @@
-// Causal attention that stores its weights. A task is a block of query rows of one head (forward) or a whole head (backward, where
-// the gradients of keys and values are sums over all queries); columns beyond a block's last row are never computed.
+// Causal attention that stores its weights. A task is a head: its keys are transposed once, and in backward the gradients
+// of keys and values are sums over all queries. It goes through blocks of query rows; columns beyond a block's last row are never
+// computed.
 #include "ops/cpu/attention.h"
 
 using namespace ckpt::ops;
@@ -7,7 +8,35 @@ using blas::Op;
 
 namespace {
 
-constexpr size_t kBlockRows = 64;
+constexpr size_t kBlockRows = 32;  // 64 compute an eighth more beyond the diagonal at 256 columns, and no product is faster for it
+
+struct Forward {
+  const AttentionShape &shape;
+  const Dropout &dropout;
+  const Kernels &kernels;
+  const float *qkv;
+  float *weights, *out;
+
+  // Scratch: the head's keys, transposed; a block of weights after dropout.
+  void head(size_t index, float *scratch) const noexcept {
+    const size_t c = shape.channels, ld = shape.qkv_ld(), t = shape.sequence;
+    transpose(qkv + shape.in_qkv(index) + c, ld, t, shape.head_size(), scratch);
+    for (size_t first = 0; first < t; first += kBlockRows) rows(index, first, scratch, scratch + shape.head_size() * t);
+  }
+
+  void rows(size_t index, size_t first, const float *keys, float *dropped) const noexcept {
+    const size_t d = shape.head_size(), ld = shape.qkv_ld(), c = shape.channels, t = shape.sequence;
+    const size_t m = t - first < kBlockRows ? t - first : kBlockRows, n = first + m;
+    const float *const q = qkv + shape.in_qkv(index) + first * ld, *const v = qkv + shape.in_qkv(index) + 2 * c;
+    float *const w = weights + (index * t + first) * t;
+    const ptrdiff_t first_valid = static_cast<ptrdiff_t>(first) + 1;
+    blas::product(Op::PLAIN, Op::PLAIN, m, n, d, shape.scale(), q, ld, keys, t, 0.0f, w, t);
+    kernels.causal_softmax({m, t, first_valid}, w, t);
+    if (dropout.active()) drop_weights(kernels, dropout, shape, index, first, 0, {m, n, first_valid}, w, t, dropped, n);
+    blas::product(Op::PLAIN, Op::PLAIN, m, d, n, 1.0f, dropout.active() ? dropped : w, dropout.active() ? n : t, v, ld, 0.0f,
+                  out + shape.in_out(index) + first * c, c);
+  }
+};
 
 struct Backward {
   const AttentionShape &shape;
@@ -17,14 +46,17 @@ struct Backward {
   float *qkv_grad;
 
   // The last block first: it reaches all keys, so its products write what the others add to.
+  // Scratch: the head's values, transposed; a block of scores' gradients; a block of weights after dropout.
   void head(size_t index, float *scratch) const noexcept {
-    for (size_t block = chunk_count(shape.sequence, kBlockRows); block-- > 0;) rows(index, block * kBlockRows, scratch);
+    transpose(qkv + shape.in_qkv(index) + 2 * shape.channels, shape.qkv_ld(), shape.sequence, shape.head_size(), scratch);
+    for (size_t block = chunk_count(shape.sequence, kBlockRows); block-- > 0;)
+      rows(index, block * kBlockRows, scratch, scratch + shape.head_size() * shape.sequence);
   }
 
-  void rows(size_t index, size_t first, float *scratch) const noexcept {
+  void rows(size_t index, size_t first, const float *values, float *scratch) const noexcept {
     const size_t d = shape.head_size(), ld = shape.qkv_ld(), c = shape.channels, t = shape.sequence;
     const size_t m = t - first < kBlockRows ? t - first : kBlockRows, n = first + m;
-    const float *const q = qkv + shape.in_qkv(index), *const k = q + c, *const v = k + c;
+    const float *const q = qkv + shape.in_qkv(index), *const k = q + c;
     float *const q_grad = qkv_grad + shape.in_qkv(index), *const k_grad = q_grad + c, *const v_grad = k_grad + c;
     const float *const w = weights + (index * t + first) * t;
     const float *const grad = out_grad + shape.in_out(index) + first * c;
@@ -33,7 +65,7 @@ struct Backward {
     float *const score_grad = scratch, *const dropped = scratch + kBlockRows * t;
     const float *used = w;  // the weights that met the values
     size_t used_ld = t;
-    blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, 1.0f, grad, c, v, ld, 0.0f, score_grad, n);
+    blas::product(Op::PLAIN, Op::PLAIN, m, n, d, 1.0f, grad, c, values, t, 0.0f, score_grad, n);
     if (dropout.active()) {
       drop_weights(kernels, dropout, shape, index, first, 0, causal, score_grad, n, score_grad, n);
       drop_weights(kernels, dropout, shape, index, first, 0, causal, w, t, dropped, n);
@@ -61,26 +93,9 @@ ckpt_status ckpt_ops_attention_forward(ckpt_ops *ops, const float *qkv, size_t b
   const Dropout dropout(dropout_probability, philox);
   CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
   Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, dropout.active() ? kBlockRows * sequence : 0));
-  const size_t blocks = chunk_count(sequence, kBlockRows), d = shape.head_size(), ld = shape.qkv_ld();
-  turn.run(shape.head_count() * blocks, [&](size_t task, unsigned thread) {
-    const size_t head = task / blocks, first = task % blocks * kBlockRows;
-    const size_t m = sequence - first < kBlockRows ? sequence - first : kBlockRows, n = first + m;
-    const float *const q = qkv + shape.in_qkv(head) + first * ld, *const k = qkv + shape.in_qkv(head) + channels;
-    float *const w = weights + (head * sequence + first) * sequence;
-    const CausalRows causal{m, n, static_cast<ptrdiff_t>(first) + 1};
-    blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, shape.scale(), q, ld, k, ld, 0.0f, w, sequence);
-    turn.kernels.causal_softmax({m, sequence, causal.first_valid}, w, sequence);
-    const float *used = w;
-    size_t used_ld = sequence;
-    if (dropout.active()) {
-      used = turn.of_thread(thread);
-      used_ld = n;
-      drop_weights(turn.kernels, dropout, shape, head, first, 0, causal, w, sequence, turn.of_thread(thread), n);
-    }
-    blas::product(Op::PLAIN, Op::PLAIN, m, d, n, 1.0f, used, used_ld, k + channels, ld, 0.0f,
-                  out + shape.in_out(head) + first * channels, channels);
-  });
+  CKPT_OPS_TRY(turn.reserve(0, shape.head_size() * sequence + (dropout.active() ? kBlockRows * sequence : 0)));
+  const Forward forward{shape, dropout, turn.kernels, qkv, weights, out};
+  turn.run(shape.head_count(), [&](size_t head, unsigned thread) { forward.head(head, turn.of_thread(thread)); });
   return CKPT_OK;
 }
 
@@ -94,7 +109,7 @@ ckpt_status ckpt_ops_attention_backward(ckpt_ops *ops, const float *qkv, const f
   const Dropout dropout(dropout_probability, philox);
   CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
   Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, kBlockRows * sequence * (dropout.active() ? 2 : 1)));
+  CKPT_OPS_TRY(turn.reserve(0, shape.head_size() * sequence + kBlockRows * sequence * (dropout.active() ? 2 : 1)));
   const Backward backward{shape, dropout, turn.kernels, qkv, weights, out_grad, qkv_grad};
   turn.run(shape.head_count(), [&](size_t head, unsigned thread) { backward.head(head, turn.of_thread(thread)); });
   return CKPT_OK;

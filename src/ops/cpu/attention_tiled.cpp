@@ -1,6 +1,6 @@
 // Causal attention in tiles (Dao, Fu, Ermon, Rudra, Re: FlashAttention, 2022, arXiv 2205.14135): no more than one tile of weights
 // exists at a time; forward keeps the logarithm of each row's sum of exponentials, from which backward makes the weights again.
-// Tiles that are wholly masked are skipped.
+// Tiles that are wholly masked are skipped. A task is a head.
 #include <algorithm>
 
 #include "ops/cpu/attention.h"
@@ -10,7 +10,8 @@ using blas::Op;
 
 namespace {
 
-constexpr size_t kTileRows = 64, kTileColumns = 128;
+// A tile of 32 KiB; columns are what the rescaling of a row's sum is paid for.
+constexpr size_t kTileRows = 32, kTileColumns = 256;
 constexpr size_t kTileFloats = kTileRows * kTileColumns;
 
 struct Head {
@@ -27,23 +28,32 @@ struct Forward : Head {
   const float *qkv;
   float *lse, *out;
 
-  void rows(size_t head, size_t first, float *scratch) const noexcept {
+  // Scratch: a tile, the head's keys, transposed.
+  static size_t scratch_floats(const AttentionShape &s) noexcept { return kTileFloats + s.head_size() * s.sequence; }
+
+  void head(size_t index, float *scratch) const noexcept {
+    float *const keys = scratch + kTileFloats;
+    transpose(qkv + shape.in_qkv(index) + shape.channels, shape.qkv_ld(), shape.sequence, shape.head_size(), keys);
+    for (size_t first = 0; first < shape.sequence; first += kTileRows) rows(index, first, keys, scratch);
+  }
+
+  void rows(size_t index, size_t first, const float *keys, float *scratch) const noexcept {
     const size_t d = shape.head_size(), ld = shape.qkv_ld(), c = shape.channels, t = shape.sequence;
     const size_t m = std::min(kTileRows, t - first);
-    const float *const q = qkv + shape.in_qkv(head) + first * ld, *const k = qkv + shape.in_qkv(head) + c, *const v = k + c;
-    float *const to = out + shape.in_out(head) + first * c;
+    const float *const q = qkv + shape.in_qkv(index) + first * ld, *const v = qkv + shape.in_qkv(index) + 2 * c;
+    float *const to = out + shape.in_out(index) + first * c;
     float max[kTileRows], sum[kTileRows];
     for (size_t column = 0; column < first + m; column += kTileColumns) {
       const size_t n = std::min(kTileColumns, first + m - column);
       const CausalRows tile = causal(first, m, column, n);
-      blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, shape.scale(), q, ld, k + column * ld, ld, 0.0f, scratch, n);
+      blas::product(Op::PLAIN, Op::PLAIN, m, n, d, shape.scale(), q, ld, keys + column, t, 0.0f, scratch, n);
       kernels.online_softmax(tile, scratch, n, max, sum, to, c, d, column == 0);
-      if (dropout.active()) drop_weights(kernels, dropout, shape, head, first, column, tile, scratch, n, scratch, n);
+      if (dropout.active()) drop_weights(kernels, dropout, shape, index, first, column, tile, scratch, n, scratch, n);
       blas::product(Op::PLAIN, Op::PLAIN, m, d, n, 1.0f, scratch, n, v + column * ld, ld, column == 0 ? 0.0f : 1.0f, to, c);
     }
     for (size_t row = 0; row < m; ++row) {
       kernels.scale(1.0f / sum[row], d, to + row * c);
-      lse[head * t + first + row] = max[row] + std::log(sum[row]);
+      lse[index * t + first + row] = max[row] + std::log(sum[row]);
     }
   }
 };
@@ -52,19 +62,23 @@ struct Backward : Head {
   const float *qkv, *out, *lse, *out_grad;
   float *qkv_grad;
 
-  // Scratch: weights, their gradient, dropped weights (three tiles), one number a row.
-  static size_t scratch_floats(size_t sequence) noexcept { return 3 * kTileFloats + sequence; }
+  // Scratch: weights, their gradient, dropped weights (three tiles); the head's keys and values, transposed; one number a row.
+  static size_t scratch_floats(const AttentionShape &s) noexcept { return 3 * kTileFloats + (2 * s.head_size() + 1) * s.sequence; }
 
   void head(size_t index, float *scratch) const noexcept {
     const size_t t = shape.sequence, c = shape.channels;
-    float *const dots = scratch + 3 * kTileFloats;
+    const size_t each = shape.head_size() * t;
+    float *const keys = scratch + 3 * kTileFloats, *const values = keys + each, *const dots = values + each;
+    transpose(qkv + shape.in_qkv(index) + c, shape.qkv_ld(), t, shape.head_size(), keys);
+    transpose(qkv + shape.in_qkv(index) + 2 * c, shape.qkv_ld(), t, shape.head_size(), values);
     // sum over j of weight * weight's gradient = out . out_grad
     kernels.row_dots(out + shape.in_out(index), c, out_grad + shape.in_out(index), c, t, shape.head_size(), dots);
     for (size_t column = 0; column < t; column += kTileColumns)
-      for (size_t row = column / kTileRows * kTileRows; row < t; row += kTileRows) tile(index, row, column, scratch, dots);
+      for (size_t row = column / kTileRows * kTileRows; row < t; row += kTileRows) tile(index, row, column, scratch, keys, values, dots);
   }
 
-  void tile(size_t index, size_t row, size_t column, float *scratch, const float *dots) const noexcept {
+  void tile(size_t index, size_t row, size_t column, float *scratch, const float *keys, const float *values,
+            const float *dots) const noexcept {
     const size_t d = shape.head_size(), ld = shape.qkv_ld(), c = shape.channels, t = shape.sequence;
     const size_t m = std::min(kTileRows, t - row), n = std::min({kTileColumns, t - column, row + m - column});
     const size_t q_at = shape.in_qkv(index) + row * ld, k_at = shape.in_qkv(index) + c + column * ld, v_at = k_at + c;
@@ -72,9 +86,9 @@ struct Backward : Head {
     const CausalRows shape_of_tile = causal(row, m, column, n);
     float *const weights = scratch, *const score_grad = scratch + kTileFloats;
     float *used = weights;
-    blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, shape.scale(), qkv + q_at, ld, qkv + k_at, ld, 0.0f, weights, n);
+    blas::product(Op::PLAIN, Op::PLAIN, m, n, d, shape.scale(), qkv + q_at, ld, keys + column, t, 0.0f, weights, n);
     kernels.weights_from_lse(shape_of_tile, weights, n, lse + index * t + row);
-    blas::product(Op::PLAIN, Op::TRANSPOSED, m, n, d, 1.0f, grad, c, qkv + v_at, ld, 0.0f, score_grad, n);
+    blas::product(Op::PLAIN, Op::PLAIN, m, n, d, 1.0f, grad, c, values + column, t, 0.0f, score_grad, n);
     if (dropout.active()) {
       used = scratch + 2 * kTileFloats;
       drop_weights(kernels, dropout, shape, index, row, column, shape_of_tile, weights, n, used, n);
@@ -111,13 +125,9 @@ ckpt_status ckpt_ops_attention_tiled_forward(ckpt_ops *ops, const float *qkv, si
   const Dropout dropout(dropout_probability, philox);
   CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
   Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, kTileFloats));
+  CKPT_OPS_TRY(turn.reserve(0, Forward::scratch_floats(shape)));
   const Forward forward{{shape, dropout, turn.kernels}, qkv, lse, out};
-  const size_t blocks = chunk_count(sequence, kTileRows), heads_in_all = shape.head_count();
-  // The last rows first: their work is the largest.
-  turn.run(heads_in_all * blocks, [&](size_t task, unsigned thread) {
-    forward.rows(task % heads_in_all, (blocks - 1 - task / heads_in_all) * kTileRows, turn.of_thread(thread));
-  });
+  turn.run(shape.head_count(), [&](size_t head, unsigned thread) { forward.head(head, turn.of_thread(thread)); });
   return CKPT_OK;
 }
 
@@ -132,7 +142,7 @@ ckpt_status ckpt_ops_attention_tiled_backward(ckpt_ops *ops, const float *qkv, c
   const Dropout dropout(dropout_probability, philox);
   CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
   Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, Backward::scratch_floats(sequence)));
+  CKPT_OPS_TRY(turn.reserve(0, Backward::scratch_floats(shape)));
   const Backward backward{{shape, dropout, turn.kernels}, qkv, out, lse, out_grad, qkv_grad};
   turn.run(shape.head_count(), [&](size_t head, unsigned thread) {
     backward.clear(head);

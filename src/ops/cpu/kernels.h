@@ -42,7 +42,6 @@ struct Kernels {
   double (*sum_of_squares)(const float *values, size_t count);
 
   // rows of `columns`
-  void (*add_bias)(const float *bias, size_t rows, size_t columns, float *out, size_t out_ld);
   void (*column_sums)(const float *in, size_t in_ld, size_t rows, size_t columns, float *sums);
   void (*gelu_forward)(const float *in, const float *bias, size_t rows, size_t columns, float *out);
   void (*gelu_backward)(const float *in, const float *bias, const float *out_grad, size_t rows, size_t columns,
@@ -73,7 +72,7 @@ extern const Kernels kGenericKernels;
 extern const Kernels kAvx2Kernels, kAvx512Kernels;
 #endif
 
-// The best that this machine runs.
-const Kernels &best_kernels() noexcept;
+// Of a CKPT_ISA_*; NULL where this machine or build does not have it.
+const Kernels *kernels_of(uint32_t isa) noexcept;
 
 }  // namespace ckpt::ops

@@ -8,11 +8,11 @@ using blas::Op;
 
 namespace {
 
-// Large enough that packing the operands costs little (within 5 % of the whole product's speed at 256 inputs), small enough for
-// many threads and for a tile (256 KiB) to stay in the second cache.
-constexpr size_t kTileRows = 128, kTileColumns = 512;
-// Weight gradients: sums over all rows, so the tiles are of the weight.
-constexpr size_t kWeightTileRows = 128, kWeightTileColumns = 256;
+// Large enough that packing the operands costs little, small enough for many threads and for a tile (512 KiB) to stay in the second
+// cache. Measured on a GPT of 256 channels with 2048 rows: 87-95 GFLOP/s a core where 128 rows give 79-90 and no tiles 84-98.
+constexpr size_t kTileRows = 256, kTileColumns = 512;
+// Weight gradients: sums over all rows, so the tiles are of the weight. 89-92 GFLOP/s where 128 rows give 84-90.
+constexpr size_t kWeightTileRows = 256, kWeightTileColumns = 256;
 constexpr size_t kBiasStrip = 64, kBiasRows = 64;
 
 class Tiles {
@@ -51,6 +51,32 @@ void add_column_sums(const Kernels &kernels, const float *in, size_t ld, size_t 
   kernels.add(sums, all, columns, sums);
 }
 
+// A tile of out = residual + dropout(product + bias). Without dropout the product is added to residual + bias, in out itself; with
+// it, the product is made aside.
+struct Residual {
+  Tiles::Tile tile;
+  const Kernels &kernels;
+  const Dropout &dropout;
+  const float *bias, *residual;
+  float *out;
+  size_t ld;
+
+  size_t at(size_t row) const noexcept { return (tile.row + row) * ld + tile.column; }
+  const float *bias_from(size_t offset) const noexcept { return bias == nullptr ? nullptr : bias + tile.column + offset; }
+
+  void before_product() const noexcept {
+    for (size_t row = 0; row < tile.rows; ++row)
+      kernels.bias_mask_residual(residual + at(row), bias_from(0), nullptr, Mask{nullptr, 0, 1.0f}, tile.columns, out + at(row));
+  }
+  void after_product(const float *product) const noexcept {
+    for (size_t row = 0; row < tile.rows; ++row)
+      dropout.pieces(at(row), tile.columns, [&](size_t offset, size_t n, Mask mask) {
+        kernels.bias_mask_residual(product + row * tile.columns + offset, bias_from(offset), residual + at(row) + offset, mask, n,
+                                   out + at(row) + offset);
+      });
+  }
+};
+
 }  // namespace
 
 extern "C" {
@@ -65,9 +91,11 @@ ckpt_status ckpt_ops_linear_forward(ckpt_ops *ops, const float *in, const float 
   turn.run(tiles.count(), [&](size_t task, unsigned) {
     const auto t = tiles[task];
     float *const to = out + t.row * outputs + t.column;
+    // The BLAS adds to what is there, which costs less than to clear it first: so the bias is free.
+    for (size_t row = 0; row < t.rows && bias != nullptr; ++row)
+      std::memcpy(to + row * outputs, bias + t.column, t.columns * sizeof(float));
     blas::product(Op::PLAIN, Op::TRANSPOSED, t.rows, t.columns, inputs, 1.0f, in + t.row * inputs, inputs,
-                  weight + t.column * inputs, inputs, 0.0f, to, outputs);
-    if (bias != nullptr) turn.kernels.add_bias(bias + t.column, t.rows, t.columns, to, outputs);
+                  weight + t.column * inputs, inputs, bias == nullptr ? 0.0f : 1.0f, to, outputs);
   });
   return CKPT_OK;
 }
@@ -84,19 +112,14 @@ ckpt_status ckpt_ops_linear_residual_forward(ckpt_ops *ops, const float *in, con
   CKPT_OPS_TRY(dropout.reaches(rows * outputs));
   Turn turn(ops);
   const Tiles tiles(rows, outputs, kTileRows, kTileColumns);
-  CKPT_OPS_TRY(turn.reserve(0, kTileRows * kTileColumns));
+  CKPT_OPS_TRY(turn.reserve(0, dropout.active() ? kTileRows * kTileColumns : 0));
   turn.run(tiles.count(), [&](size_t task, unsigned thread) {
-    const auto t = tiles[task];
-    float *const tile = turn.of_thread(thread);
-    blas::product(Op::PLAIN, Op::TRANSPOSED, t.rows, t.columns, inputs, 1.0f, in + t.row * inputs, inputs,
-                  weight + t.column * inputs, inputs, 0.0f, tile, t.columns);
-    for (size_t row = 0; row < t.rows; ++row) {
-      const size_t at = (t.row + row) * outputs + t.column;
-      dropout.pieces(at, t.columns, [&](size_t offset, size_t n, Mask mask) {
-        turn.kernels.bias_mask_residual(tile + row * t.columns + offset, bias == nullptr ? nullptr : bias + t.column + offset,
-                                        residual + at + offset, mask, n, out + at + offset);
-      });
-    }
+    const Residual r{tiles[task], turn.kernels, dropout, bias, residual, out, outputs};
+    float *const to = dropout.active() ? turn.of_thread(thread) : out + r.at(0);
+    if (!dropout.active()) r.before_product();
+    blas::product(Op::PLAIN, Op::TRANSPOSED, r.tile.rows, r.tile.columns, inputs, 1.0f, in + r.tile.row * inputs, inputs,
+                  weight + r.tile.column * inputs, inputs, dropout.active() ? 0.0f : 1.0f, to, dropout.active() ? r.tile.columns : outputs);
+    if (dropout.active()) r.after_product(to);
   });
   return CKPT_OK;
 }

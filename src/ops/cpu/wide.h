@@ -5,6 +5,10 @@
 
 #include "ops/cpu/kernels.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>  // always-inline functions only
+#endif
+
 #define CKPT_WIDE static inline __attribute__((always_inline))
 
 namespace ckpt::ops {
@@ -23,28 +27,56 @@ CKPT_WIDE F load(const float *from) {
 }
 CKPT_WIDE void store(float *to, F value) { __builtin_memcpy(to, &value, sizeof value); }
 
-// Where fewer than kLanes elements are left: the other lanes are `fill`, and are not stored.
-CKPT_WIDE F load(const float *from, size_t count, float fill = 0.0f) {
-  if (count == kLanes) return load(from);
+// Where fewer than kLanes elements are left, the others are neither read nor written: `fill`, 0 for words. Rows of attention have
+// every length, so these are as frequent as whole vectors and must not go through memory.
+#if defined(__AVX512F__)
+CKPT_WIDE __mmask16 first_lanes(size_t count) { return static_cast<__mmask16>((1u << count) - 1u); }
+CKPT_WIDE F load_part(const float *from, size_t count, float fill) {
+  return F(_mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(count), from));
+}
+CKPT_WIDE void store_part(float *to, F value, size_t count) { _mm512_mask_storeu_ps(to, first_lanes(count), __m512(value)); }
+CKPT_WIDE U load_words_part(const uint32_t *from, size_t count) { return U(_mm512_maskz_loadu_epi32(first_lanes(count), from)); }
+#elif defined(__AVX2__)
+CKPT_WIDE __m256i first_lanes(size_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+CKPT_WIDE F load_part(const float *from, size_t count, float fill) {
+  const __m256i mask = first_lanes(count);
+  return F(_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(from, mask), _mm256_castsi256_ps(mask)));
+}
+CKPT_WIDE void store_part(float *to, F value, size_t count) { _mm256_maskstore_ps(to, first_lanes(count), __m256(value)); }
+CKPT_WIDE U load_words_part(const uint32_t *from, size_t count) {
+  return U(_mm256_maskload_epi32(reinterpret_cast<const int *>(from), first_lanes(count)));
+}
+#else
+CKPT_WIDE F load_part(const float *from, size_t count, float fill) {
   F value = all(fill);
-  float lanes[kLanes];
-  __builtin_memcpy(lanes, &value, sizeof value);
-  for (size_t k = 0; k < count; ++k) lanes[k] = from[k];
-  __builtin_memcpy(&value, lanes, sizeof value);
+  for (size_t k = 0; k < count; ++k) value[k] = from[k];
   return value;
 }
+CKPT_WIDE void store_part(float *to, F value, size_t count) {
+  for (size_t k = 0; k < count; ++k) to[k] = value[k];
+}
+CKPT_WIDE U load_words_part(const uint32_t *from, size_t count) {
+  U value = {};
+  for (size_t k = 0; k < count; ++k) value[k] = from[k];
+  return value;
+}
+#endif
+
+CKPT_WIDE F load(const float *from, size_t count, float fill = 0.0f) {
+  return count == kLanes ? load(from) : load_part(from, count, fill);
+}
 CKPT_WIDE void store(float *to, F value, size_t count) {
-  if (count == kLanes) return store(to, value);
-  float lanes[kLanes];
-  __builtin_memcpy(lanes, &value, sizeof value);
-  for (size_t k = 0; k < count; ++k) to[k] = lanes[k];
+  if (count == kLanes)
+    store(to, value);
+  else
+    store_part(to, value, count);
 }
 CKPT_WIDE U load_words(const uint32_t *from, size_t count) {
-  U value = {};
-  if (count == kLanes)
-    __builtin_memcpy(&value, from, sizeof value);
-  else
-    for (size_t k = 0; k < count; ++k) value[k] = from[k];
+  if (count < kLanes) return load_words_part(from, count);
+  U value;
+  __builtin_memcpy(&value, from, sizeof value);
   return value;
 }
 
@@ -60,20 +92,33 @@ CKPT_WIDE void each(size_t total, const Body &body) {
 CKPT_WIDE F at_least(F x, F low) { return x < low ? low : x; }
 CKPT_WIDE F at_most(F x, F high) { return x > high ? high : x; }
 
-// In the same order for every caller: halves onto halves.
+// Halves onto halves, down to one.
+template <class Join>
+CKPT_WIDE float folded(F value, const Join &join) {
+  typedef float F4 __attribute__((vector_size(16)));
+#if CKPT_OPS_LANES >= 8
+  typedef float F8 __attribute__((vector_size(32)));
+#endif
+#if CKPT_OPS_LANES == 16
+  const F8 eight = join(__builtin_shufflevector(value, value, 0, 1, 2, 3, 4, 5, 6, 7),
+                        __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15));
+#elif CKPT_OPS_LANES == 8
+  const F8 eight = value;
+#endif
+#if CKPT_OPS_LANES >= 8
+  const F4 four = join(__builtin_shufflevector(eight, eight, 0, 1, 2, 3), __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
+#else
+  const F4 four = value;
+#endif
+  const F4 two = join(four, __builtin_shufflevector(four, four, 2, 3, 2, 3));
+  const F4 one = join(two, __builtin_shufflevector(two, two, 1, 1, 1, 1));
+  return one[0];
+}
 CKPT_WIDE float total(F value) {
-  float lanes[kLanes];
-  __builtin_memcpy(lanes, &value, sizeof value);
-  for (size_t half = kLanes / 2; half > 0; half /= 2)
-    for (size_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
-  return lanes[0];
+  return folded(value, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
 }
 CKPT_WIDE float largest(F value) {
-  float lanes[kLanes];
-  __builtin_memcpy(lanes, &value, sizeof value);
-  for (size_t half = kLanes / 2; half > 0; half /= 2)
-    for (size_t k = 0; k < half; ++k) lanes[k] = lanes[k] < lanes[k + half] ? lanes[k + half] : lanes[k];
-  return lanes[0];
+  return folded(value, [](auto a, auto b) __attribute__((always_inline)) { return a < b ? b : a; });
 }
 
 // exp by range reduction, x = n ln 2 + r, and a minimax polynomial of degree 6 in r (relative error 3e-9 before rounding): within

@@ -75,10 +75,6 @@ double sum_of_squares(const float *values, size_t count) {
   return all_lanes;
 }
 
-void add_bias(const float *bias, size_t rows, size_t columns, float *out, size_t out_ld) {
-  for (size_t row = 0; row < rows; ++row) add(out + row * out_ld, bias, columns, out + row * out_ld);
-}
-
 void column_sums(const float *in, size_t in_ld, size_t rows, size_t columns, float *sums) {
   each(columns, [=](size_t k, size_t n) { store(sums + k, load(in + k, n), n); });
   for (size_t row = 1; row < rows; ++row) add(sums, in + row * in_ld, columns, sums);

@@ -62,6 +62,14 @@ void layernorm_backward(const float *in, const float *mean, const float *rstd, c
 
 constexpr float kLowest = -__FLT_MAX__;
 
+// Zero in the lanes that are not there.
+CKPT_WIDE F there(F value, size_t count) {
+  if (count == kLanes) return value;
+  U lane;
+  for (size_t k = 0; k < kLanes; ++k) lane[k] = static_cast<uint32_t>(k);
+  return lane < (U{} + static_cast<uint32_t>(count)) ? value : F{};
+}
+
 CKPT_WIDE float row_max(const float *row, size_t count) {
   F max = all(kLowest);
   each(count, [&](size_t k, size_t n) { max = at_least(load(row + k, n, kLowest), max); });
@@ -74,10 +82,7 @@ CKPT_WIDE float exponentials(float *row, size_t count, float shift) {
   each(count, [&](size_t k, size_t n) {
     const F e = exponential(load(row + k, n, shift) - shift);
     store(row + k, e, n);
-    if (n == kLanes)
-      sum += e;
-    else
-      sum += load(row + k, n);  // zeros in the lanes that are not there
+    sum += there(e, n);
   });
   return total(sum);
 }
@@ -95,10 +100,7 @@ void row_max_and_sum(const float *row, size_t count, float *max, float *sum) {
   const float m = row_max(row, count);
   F lanes = {};
   each(count, [&](size_t k, size_t n) {
-    F e = exponential(load(row + k, n, m) - m);
-    if (n < kLanes)
-      for (size_t j = n; j < kLanes; ++j) e[j] = 0.0f;
-    lanes += e;
+    lanes += there(exponential(load(row + k, n, m) - m), n);
   });
   *max = m;
   *sum = total(lanes);

@@ -6,12 +6,11 @@
 
 namespace ckpt::ops {
 
-extern const Kernels CKPT_OPS_TABLE;
-const Kernels CKPT_OPS_TABLE = {CKPT_OPS_ISA,     add,          bias_mask_residual,  mask_gradient,
-                                scale,            adamw,        sum_of_squares,      add_bias,
-                                column_sums,      gelu_forward, gelu_backward,       layernorm_forward,
-                                layernorm_backward, row_max_and_sum, cross_entropy_gradient, causal_softmax,
-                                causal_softmax_backward, online_softmax, weights_from_lse, score_gradient,
-                                row_dots};
+extern const Kernels CKPT_OPS_TABLE = {
+    CKPT_OPS_ISA,
+    add, bias_mask_residual, mask_gradient, scale, adamw, sum_of_squares,
+    column_sums, gelu_forward, gelu_backward, layernorm_forward, layernorm_backward,
+    row_max_and_sum, cross_entropy_gradient, causal_softmax, causal_softmax_backward,
+    online_softmax, weights_from_lse, score_gradient, row_dots};
 
 }  // namespace ckpt::ops
