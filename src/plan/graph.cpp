@@ -1,5 +1,7 @@
 #include "plan/graph.h"
 
+#include <algorithm>
+
 namespace ckpt::plan {
 
 uint32_t Graph::add_input(size_t bytes, size_t grad_bytes, bool caller, uint8_t grad) {
@@ -121,7 +123,10 @@ GradientMap derive_gradients(const Graph &graph, std::span<const Root> roots) {
       if (value.grad != CKPT_GRAD_ARENA) continue;
       in_arena[v] = 1;
       const bool same_size = graph.rule.footprint(value.grad_bytes) == graph.rule.footprint(graph.values[n.shape->output_count() > 0 ? n.first_value : v].grad_bytes);
-      if ((n.shape->input_flags(k) & CKPT_INPUT_GRAD_OVER_OUTPUT_0) && over_free && same_size) {
+      // A value that the node names twice gets two contributions: the first would overwrite what the second still reads.
+      const auto inputs = graph.inputs_of(i);
+      const bool once = std::count(inputs.begin(), inputs.end(), v) == 1;
+      if ((n.shape->input_flags(k) & CKPT_INPUT_GRAD_OVER_OUTPUT_0) && over_free && same_size && once) {
         mode = GradMode::over;
         over_free = false;
       }
