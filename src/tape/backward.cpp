@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "plan/simulate.h"
+#include "tape/learn.h"
 #include "tape/tape.h"
 
 namespace ckpt::tape {
@@ -61,6 +62,7 @@ bool Recording::teaches() const {
 }
 
 Status Recording::plan_rest(bool retain) {
+  if (own_graph_ != nullptr && measuring_) Learner::take_costs(*this, nullptr, own_graph_.get());
   plan::PaperMachine paper = machine_.with_backend(plan::Paper{graph_->rule, tape_->paper()});
   rest_ = {};
   const Status status = plan::plan_backward(paper, *gradients_, retain, tape_->budget, &rest_);

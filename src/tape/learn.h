@@ -10,9 +10,10 @@ class Learner {
   // The known recording that comes out of `recording` and of what was known of it (may be NULL). `replan`: measured costs
   // make the plan anew.
   static KnownPtr learn(const Recording &recording, const Known *before, bool replan);
+  // What was measured in `recording` so far, and the least of it and of what was known.
+  static void take_costs(const Recording &recording, const Known *before, plan::Graph *graph);
 
  private:
-  static void take_costs(const Recording &recording, const Known *before, plan::Graph *graph);
   static void guess_costs(const Recording &recording, plan::Graph *graph);
 };
 
