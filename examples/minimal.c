@@ -37,13 +37,14 @@ static void linear(float *out, const float *in, const float *weight, int inputs,
     }
 }
 
+/* in_grad NULL: not wanted. */
 static void linear_backward(float *in_grad, float *weight_grad, const float *in, const float *weight, const float *out_grad,
                             int inputs, int outputs) {
-  memset(in_grad, 0, sizeof(float) * ROWS * (size_t)inputs);
+  if (in_grad != NULL) memset(in_grad, 0, sizeof(float) * ROWS * (size_t)inputs);
   for (int r = 0; r < ROWS; ++r)
     for (int o = 0; o < outputs; ++o)
       for (int i = 0; i < inputs; ++i) {
-        in_grad[r * inputs + i] += out_grad[r * outputs + o] * weight[o * inputs + i];
+        if (in_grad != NULL) in_grad[r * inputs + i] += out_grad[r * outputs + o] * weight[o * inputs + i];
         weight_grad[o * inputs + i] += out_grad[r * outputs + o] * in[r * inputs + i];
       }
 }
@@ -82,11 +83,11 @@ static ckpt_status layer_backward(void *user, ckpt_frame *f) {
   const float *out_grad = ckpt_frame_output_grad(f, 0);
   float *pre_grad = ckpt_frame_scratch(f);
   int accumulate = 0;
-  float *x_grad = ckpt_frame_input_grad(f, 0, &accumulate); /* accumulate stays 0: each boundary here has one reader */
+  float *x_grad = ckpt_frame_input_grad(f, 0, &accumulate); /* NULL in the first layer; accumulate stays 0: one reader each */
   linear_backward(pre_grad, l->grad.w2, act, l->value.w2, out_grad, HIDDEN, WIDTH);
   for (int k = 0; k < ROWS * HIDDEN; ++k) pre_grad[k] *= gelu_slope(pre[k]);
   linear_backward(x_grad, l->grad.w1, x, l->value.w1, pre_grad, WIDTH, HIDDEN);
-  for (int k = 0; k < ROWS * WIDTH; ++k) x_grad[k] += out_grad[k];
+  for (int k = 0; k < ROWS * WIDTH && x_grad != NULL; ++k) x_grad[k] += out_grad[k];
   return CKPT_OK;
 }
 

@@ -46,9 +46,9 @@ static int add_row(struct comparison *c, uint32_t id, uint32_t k, size_t budget)
   if (row->seconds == NULL) return complain("out of memory for %llu steps", (unsigned long long)o->steps);
   row->forward = row->seconds + o->steps;
   row->recompute = row->forward + o->steps;
-  const int failed = run_open(c->model, &strategy, own_patterns ? &o->keep : &kNone, own_patterns ? &o->recompute : &kFeedForward, budget, c->arena, &row->run);
+  if (state_open(c->model, &row->state) || state_init(c->model, &row->state)) return EXIT_BAD_INPUT;
   row->opened = 1;
-  return failed ? failed : state_open(c->model, &row->state) || state_init(c->model, &row->state);
+  return run_open(c->model, &strategy, own_patterns ? &o->keep : &kNone, own_patterns ? &o->recompute : &kFeedForward, budget, c->arena, &row->run);
 }
 
 /* The height that a strategy needs, and the smallest that AUTO can do with, from dry recordings. */
