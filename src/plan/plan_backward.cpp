@@ -1,99 +1,154 @@
+// A backward pass for whatever an unknown forward pass, or one that left its plan, has left behind.
+#include <algorithm>
+
 #include "plan/make_plan.h"
 
 namespace ckpt::plan {
 namespace {
 
-constexpr uint32_t kDropNothing = 0, kDropSlots = 1, kDropValues = 2;  // before the pass; values too
+constexpr uint64_t kMaxRuns = 4'000'000;  // of Again::nothing, at most
 
-// What is live now and stays live in a retained pass.
-Status retained(const PaperMachine &machine, const GradientMap &gradients, std::vector<Bits> *retain) {
-  const Graph &graph = machine.graph();
-  retain->resize(graph.node_count());
-  for (uint32_t i = 0; i < graph.node_count(); ++i) {
-    const Shape &s = *graph.nodes[i].shape;
-    const Bits spent = gradients.runs[i] ? s.consumed() : Bits{};
+// How much goes before the pass begins: a part of the slots that can be made again, the first nodes' first, as they are
+// needed last; then boundaries too, but for those of every `stride`-th node (0: all of them).
+struct Thinning {
+  uint32_t sixteenths = 0;
+  bool boundaries = false;
+  uint32_t stride = 0;
+};
+
+std::vector<Thinning> thinnings(uint32_t node_count) {
+  std::vector<Thinning> all;
+  for (uint32_t part : {0u, 1u, 2u, 4u, 8u, 12u, 16u}) all.push_back({part, false, 0});
+  for (uint32_t stride = 2; stride < node_count; stride *= 2) all.push_back({16, true, stride});
+  all.push_back({16, true, 0});
+  return all;
+}
+
+class Backward {
+ public:
+  Backward(const PaperMachine &machine, const GradientMap &gradients, bool retain, size_t budget)
+      : machine_(machine), graph_(machine_.graph()), gradients_(gradients), retain_(retain), budget_(budget != 0 ? budget : SIZE_MAX) {
+    machine_.backend().placer.set_capacity(arena::kUnbounded);
+    machine_.backend().placer.set_limit(arena::kUnbounded);
+  }
+
+  Status run(Planned *out);
+
+ private:
+  void find_droppable();
+  std::vector<Action> drops(const Thinning &how) const;
+  Status retained(const LiveState &state, std::vector<Bits> *retain) const;
+  Status try_one(const Thinning &how, Again again);
+
+  PaperMachine machine_;
+  const Graph &graph_;
+  const GradientMap &gradients_;
+  const bool retain_;
+  const size_t budget_;
+  std::vector<Bits> droppable_;  // per node: live items that can be made again
+  size_t slot_bytes_ = 0;        // of the slots among them
+  bool fits_ = false, any_ = false;
+  Planned best_;
+  size_t least_ = 0;
+};
+
+void Backward::find_droppable() {
+  const LiveState &state = machine_.state();
+  std::vector<uint8_t> had(graph_.value_count(), 0);  // live, or can be made again
+  for (uint32_t v : graph_.inputs) had[v] = state.value_live(graph_, v);
+  droppable_.assign(graph_.node_count(), Bits{});
+  for (uint32_t i = 0; i < graph_.node_count(); ++i) {
+    const Shape &s = *graph_.nodes[i].shape;
+    const auto inputs = graph_.inputs_of(i);
+    const bool runs = s.replayable() && std::all_of(inputs.begin(), inputs.end(), [&](uint32_t v) { return had[v] != 0; });
+    if (runs) droppable_[i] = state.live[i] - s.keep() - s.caller();
+    s.outputs().each([&](uint32_t k) { had[graph_.value_of(i, k)] = state.live[i].has(k) || (runs && !s.keep().has(k)); });
+    (droppable_[i] & s.slots()).each([&](uint32_t k) { slot_bytes_ += graph_.item_footprint(i, k); });
+  }
+}
+
+std::vector<Action> Backward::drops(const Thinning &how) const {
+  std::vector<Action> actions;
+  size_t gone = 0;
+  for (uint32_t i = 0; i < graph_.node_count(); ++i) {
+    const Shape &s = *graph_.nodes[i].shape;
+    const Bits slots = droppable_[i] & s.slots();
+    if (!slots.empty() && static_cast<double>(gone) * 16 < static_cast<double>(slot_bytes_) * how.sixteenths) {
+      actions.push_back({ActionKind::drop, i, slots, {}});
+      slots.each([&](uint32_t k) { gone += graph_.item_footprint(i, k); });
+    }
+    if (!how.boundaries || (how.stride != 0 && (i + 1) % how.stride == 0)) continue;
+    (droppable_[i] & s.outputs()).each([&](uint32_t k) { actions.push_back({ActionKind::free, graph_.value_of(i, k), {}, {}}); });
+  }
+  return actions;
+}
+
+// What is live before the pass and stays live: all but what the pass itself may overwrite.
+Status Backward::retained(const LiveState &state, std::vector<Bits> *retain) const {
+  retain->resize(graph_.node_count());
+  for (uint32_t i = 0; i < graph_.node_count(); ++i) {
+    const Shape &s = *graph_.nodes[i].shape;
+    const Bits consumed = gradients_.runs[i] ? s.consumed() : Bits{};
     Status bad = CKPT_OK;
-    (spent & s.keep()).each([&](uint32_t k) {
-      if (bad) return;
-      bad = fail(CKPT_ERROR_CONFLICT, "slot '%s' of segment '%s' (number %u) is CONSUMED by its backward and %s: the recording cannot be retained", s.item(k).name.c_str(),
-                 s.name().c_str(), i, s.replayable() ? "marked KEEP" : "its segment has no forward to run again");
+    (consumed & s.keep()).each([&](uint32_t k) {
+      if (!bad)
+        bad = fail(CKPT_ERROR_CONFLICT, "a recording that is retained cannot have slot '%s' of segment '%s' (number %u): it is CONSUMED, and %s", s.item(k).name.c_str(),
+                   s.name().c_str(), i, s.replayable() ? "marked KEEP" : "its segment has no forward to make it again");
     });
-    if (bad) return bad;
-    (*retain)[i] = machine.state().live[i] - spent;
+    CKPT_TRY(bad);
+    (*retain)[i] = state.live[i] - consumed;
   }
   return CKPT_OK;
 }
 
-// Slots that can be made again and, if asked, boundaries too, whose inputs can be had.
-std::vector<Action> drops(const PaperMachine &machine, uint32_t what) {
-  std::vector<Action> actions;
-  if (what == kDropNothing) return actions;
-  const Graph &graph = machine.graph();
-  const LiveState &state = machine.state();
-  std::vector<uint8_t> can_have(graph.value_count(), 0);
-  for (uint32_t v : graph.inputs) can_have[v] = state.value_live(graph, v);
-  for (uint32_t i = 0; i < graph.node_count(); ++i) {
-    const Shape &s = *graph.nodes[i].shape;
-    bool runs = s.replayable();
-    for (uint32_t v : graph.inputs_of(i)) runs = runs && can_have[v];
-    for (uint32_t k = s.slot_count(); k < s.item_count(); ++k) {
-      const uint32_t v = graph.value_of(i, k);
-      const bool live = state.value_live(graph, v);
-      can_have[v] = live || (runs && !s.keep().has(k));
+Status Backward::try_one(const Thinning &how, Again again) {
+  PaperMachine paper = machine_;
+  Program program;
+  program.actions = drops(how);
+  Simulation s;
+  CKPT_TRY(simulate(paper, gradients_, program.actions, &s));
+  std::vector<Bits> retain;
+  if (retain_) CKPT_TRY(retained(paper.state(), &retain));
+  Result<Program> rest = write_backward(graph_, gradients_, paper.state(), again, retain);
+  if (!rest.ok()) return rest.status();
+  program.actions.insert(program.actions.end(), rest->actions.begin(), rest->actions.end());
+  paper = machine_;
+  CKPT_TRY(simulate(paper, gradients_, program.actions, &s));
+  if (!any_ || s.height < least_) least_ = s.height;
+  any_ = true;
+  if (s.height > budget_) return CKPT_OK;
+  const Simulation &b = best_.prediction;
+  if (fits_ && (s.recompute_seconds > b.recompute_seconds || (s.recompute_seconds == b.recompute_seconds && s.height >= b.height))) return CKPT_OK;
+  fits_ = true;
+  best_.program = std::move(program);
+  best_.prediction = s;
+  return CKPT_OK;
+}
+
+// The less goes, the less is made again: the first thinning with which anything fits is the one.
+Status Backward::run(Planned *out) {
+  find_droppable();
+  const std::vector<Thinning> steps = thinnings(graph_.node_count());
+  for (const Thinning &how : steps) {
+    for (Again again : {Again::everything, Again::boundaries, Again::halves}) {
+      CKPT_TRY(try_one(how, again));
+      if (fits_ && again == Again::everything && how.sixteenths == 0) break;  // nothing is faster
     }
-    if (!runs) continue;
-    if (const Bits slots = (state.live[i] & s.slots()) - s.keep(); !slots.empty()) actions.push_back({ActionKind::drop, i, slots, {}});
-    if (what != kDropValues) continue;
-    ((state.live[i] & s.outputs()) - s.keep() - s.caller()).each([&](uint32_t k) { actions.push_back({ActionKind::free, graph.value_of(i, k), {}, {}}); });
+    if (fits_) break;
   }
-  return actions;
+  if (!fits_ && runs_from_inputs(graph_) <= kMaxRuns)
+    for (const Thinning &how : {steps.front(), steps.back()}) CKPT_TRY(try_one(how, Again::nothing));
+  best_.minimum_budget = fits_ ? 0 : least_;
+  *out = std::move(best_);
+  if (fits_) return CKPT_OK;
+  return fail(CKPT_ERROR_BUDGET, "the backward pass wants %zu bytes, the budget is %zu; the smallest budget that works is %zu", least_, budget_, least_);
 }
 
 }  // namespace
 
 Status plan_backward(const PaperMachine &machine, const GradientMap &gradients, bool retain, size_t budget, Planned *out) {
   *out = Planned{};
-  const Graph &graph = machine.graph();
-  budget = round_down(budget, graph.rule.alignment_bytes);
-  Simulation best, smallest;
-  bool found = false, any = false;
-  Status last = CKPT_OK;
-  for (uint32_t what = kDropNothing; what <= kDropValues; ++what) {
-    PaperMachine dropped = machine;
-    dropped.backend().placer.set_limit(arena::kUnbounded);
-    dropped.backend().placer.set_capacity(arena::kUnbounded);
-    dropped.backend().placer.reset_peaks();
-    const std::vector<Action> before = drops(machine, what);
-    if (what != kDropNothing && before.empty()) continue;
-    Simulation unused;
-    CKPT_TRY(simulate(dropped, gradients, before, &unused));
-    std::vector<Bits> stay;
-    if (retain) CKPT_TRY(retained(dropped, gradients, &stay));
-    for (const Again again : {Again::everything, Again::boundaries, Again::nothing}) {
-      Result<Program> written = write_backward(graph, gradients, dropped.state(), again, stay);
-      if (!written.ok()) {
-        last = written.status();
-        continue;
-      }
-      PaperMachine paper = dropped;
-      Simulation s;
-      if (last = simulate(paper, gradients, written->actions, &s); last) return last;
-      if (!any || s.height < smallest.height) smallest = s;
-      any = true;
-      const bool better = !found || s.recompute_seconds < best.recompute_seconds || (s.recompute_seconds == best.recompute_seconds && s.height < best.height);
-      if (s.height > budget || !better) continue;
-      best = s;
-      found = true;
-      out->program.actions = before;
-      out->program.actions.insert(out->program.actions.end(), written->actions.begin(), written->actions.end());
-    }
-  }
-  if (!any) return last;
-  out->minimum_budget = smallest.height;
-  out->prediction = found ? best : smallest;
-  if (found) return CKPT_OK;
-  return fail(CKPT_ERROR_BUDGET, "the backward pass needs %zu bytes of arena (peak %zu), the budget is %zu; the smallest budget that works is %zu", smallest.height, smallest.peak, budget,
-              smallest.height);
+  return Backward(machine, gradients, retain, budget).run(out);
 }
 
 }  // namespace ckpt::plan

@@ -54,6 +54,7 @@ class Tightener {
   std::vector<uint8_t> need_input_;    // per graph input
   std::vector<uint8_t> input_need_;    // per action and input
   std::vector<uint8_t> end_need_;      // per value with read_at_end: needed when the first backward begins
+  // In a program that begins with the forward pass: else the user is through with reading.
   size_t first_backward_ = SIZE_MAX;
   LiveState state_;
   std::vector<Action> out_;
@@ -73,7 +74,7 @@ void Tightener::look_forward(const std::vector<Action> &actions) {
         state.live[a.index] |= a.want;
         break;
       case ActionKind::backward:
-        if (first_backward_ == SIZE_MAX && start_.done == kNone) first_backward_ = t;
+        if (first_backward_ == SIZE_MAX && start_.nodes_run < graph_.node_count()) first_backward_ = t;
         state.live[a.index] &= a.want;
         break;
       case ActionKind::free: {
