@@ -62,7 +62,9 @@ bool Recording::teaches() const {
 }
 
 Status Recording::plan_rest(bool retain) {
-  if (own_graph_ != nullptr && measuring_) Learner::take_costs(*this, nullptr, own_graph_.get());
+  // By measured costs, but where ranks must agree: there by bytes, which are equal on all of them.
+  if (!tape_->replan) Learner::guess_costs(&own());
+  else if (own_graph_ != nullptr && measuring_) Learner::take_costs(*this, nullptr, own_graph_.get());
   plan::PaperMachine paper = machine_.with_backend(plan::Paper{graph_->rule, tape_->paper()});
   rest_ = {};
   const Status status = plan::plan_backward(paper, *gradients_, retain, tape_->budget, &rest_);

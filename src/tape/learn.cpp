@@ -52,11 +52,10 @@ void move_to_group(const Graph &graph, uint32_t node, std::vector<double> *secon
 
 }  // namespace
 
-// Nothing was measured: work goes with bytes.
-void Learner::guess_costs(const Recording &recording, Graph *graph) {
+void Learner::guess_costs(Graph *graph) {
   constexpr double kSecondsPerByte = 1e-10;
   for (uint32_t i = 0; i < graph->node_count(); ++i) {
-    const Shape &s = *recording.graph().nodes[i].shape;
+    const Shape &s = *graph->nodes[i].shape;
     double sum = 0;
     for (uint32_t k = 0; k < s.item_count(); ++k) {
       double &seconds = graph->item_seconds[graph->nodes[i].first_item + k];
@@ -150,7 +149,7 @@ KnownPtr Learner::learn(const Recording &r, const Known *before, bool replan) {
     known->measured_steps = before->measured_steps;
     known->ran = before->ran;
   } else {
-    guess_costs(r, graph.get());
+    guess_costs(graph.get());
   }
   known->gradients = plan::derive_gradients(*graph, r.gradients_->roots);
   const bool same_roots = same && known->gradients.runs == before->gradients.runs && known->gradients.mode == before->gradients.mode &&

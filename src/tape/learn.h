@@ -12,9 +12,8 @@ class Learner {
   static KnownPtr learn(const Recording &recording, const Known *before, bool replan);
   // What was measured in `recording` so far, and the least of it and of what was known.
   static void take_costs(const Recording &recording, const Known *before, plan::Graph *graph);
-
- private:
-  static void guess_costs(const Recording &recording, plan::Graph *graph);
+  // Nothing was measured: work goes with bytes.
+  static void guess_costs(plan::Graph *graph);
 };
 
 }  // namespace ckpt::tape
