@@ -236,6 +236,7 @@ Status Recording::take_first(const Bits &want, const Bits &in_place) {
   if (!(over == in_place)) disturbed_ = true;
   for (;;) {
     const Status status = machine_.begin_forward(next_node_, want, over, &run_);
+    if (!status) trace(CKPT_ACTION_FORWARD, next_node_, false);
     if (status != CKPT_ERROR_BUDGET) return status;
     if (followed()) depart();  // something else is in the way of the plan
     if (!thin()) return short_of("the first run of", next_node_);
@@ -305,7 +306,6 @@ Status Recording::end_segment(ckpt_frame *frame, Status status, ckpt_buffer *out
   const uint32_t node = frame->node;
   const Shape &s = *graph_->nodes[node].shape;
   if (!dry()) {
-    trace(CKPT_ACTION_FORWARD, node, false);
     status = verdict(frame, status, "forward");
     if (!status) status = check_forward_filled(frame);
     if (!status && (tape_->checks & CKPT_CHECK_DETERMINISM)) status = hash_first_run(*frame);
