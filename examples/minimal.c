@@ -13,6 +13,7 @@
 
 enum { LAYERS = 8, ROWS = 64, WIDTH = 32, HIDDEN = 64, STEPS = 20, WEIGHTS = HIDDEN * WIDTH };
 enum { PRE, ACT };
+static const float LEARNING_RATE = 2.0f;
 
 struct weights {
   float w1[WEIGHTS], w2[WEIGHTS]; /* HIDDEN x WIDTH, WIDTH x HIDDEN */
@@ -164,7 +165,6 @@ static int train(ckpt_device *device, size_t budget, struct layer *layers, float
   ckpt_tape *tape = NULL;
   ckpt_segment *segment = NULL;
   ckpt_arena_desc arena_desc = CKPT_ARENA_DESC_INIT;
-  arena_desc.capacity_bytes = budget;
   TRY(ckpt_arena_create(device, &arena_desc, &arena));
   ckpt_tape_desc tape_desc = CKPT_TAPE_DESC_INIT;
   tape_desc.arena = arena;
@@ -202,8 +202,8 @@ static int train(ckpt_device *device, size_t budget, struct layer *layers, float
       memcpy(trail, &layers[k].grad, sizeof layers[k].grad);
       trail += 2 * WEIGHTS;
       for (int i = 0; i < WEIGHTS; ++i) {
-        layers[k].value.w1[i] -= 0.2f * layers[k].grad.w1[i];
-        layers[k].value.w2[i] -= 0.2f * layers[k].grad.w2[i];
+        layers[k].value.w1[i] -= LEARNING_RATE * layers[k].grad.w1[i];
+        layers[k].value.w2[i] -= LEARNING_RATE * layers[k].grad.w2[i];
       }
     }
     TRY(ckpt_tape_get_stats(tape, &stats));

@@ -214,9 +214,11 @@ static int draw(struct comparison *c) {
     struct panel *p = &panels[k];
     const struct row *row = &c->rows[k];
     const struct figures f = figures_of(c, row);
+    char budget[32];
     p->timeline = &row->timeline;
     p->budget = row->run.budget;
-    snprintf(p->title, sizeof p->title, "%s", row->name);
+    size_text(p->budget, budget, sizeof budget);
+    snprintf(p->title, sizeof p->title, p->budget > 0 ? "%s, budget %s" : "%s", row->name, budget);
     snprintf(p->note, sizeof p->note, "%.0f %% of store_all's peak, %.0f %% of the forward work again", 100 * (double)row->last.peak_measured / (double)c->rows[0].last.peak_measured,
              100 * f.recomputed);
   }

@@ -92,7 +92,7 @@ static struct scale scale_of(const struct panel *panels, size_t count) {
   s.time_name = s.seconds >= 2 ? "s" : "ms";
   s.y_step = round_step(s.bytes / s.unit) * s.unit;
   s.x_step = round_step(s.seconds / s.time_unit) * s.time_unit;
-  s.bytes *= 1.04;
+  s.bytes *= 1.1;
   s.seconds *= 1.01;
   return s;
 }
@@ -129,7 +129,8 @@ static void draw_area(FILE *f, const struct box *b, const struct scale *s, const
   for (size_t first = 0; first + 1 < t->count;) {
     size_t last = first + 1;
     while (last + 1 < t->count && t->moments[last].phase == t->moments[first].phase) ++last;
-    fprintf(f, "<path fill=\"%s\" d=\"M%.2f %.2f", kPhases[t->moments[first].phase].colour, x_at(b, s, t->moments[first].seconds), floor_y);
+    const char *colour = kPhases[t->moments[first].phase].colour;
+    fprintf(f, "<path fill=\"%s\" stroke=\"%s\" d=\"M%.2f %.2f", colour, colour, x_at(b, s, t->moments[first].seconds), floor_y);
     for (size_t i = first; i < last; ++i)
       fprintf(f, "V%.2fH%.2f", y_at(b, s, (double)t->moments[i].bytes), x_at(b, s, t->moments[i + 1].seconds));
     fprintf(f, "V%.2fZ\"/>\n", floor_y);
@@ -170,9 +171,8 @@ static void draw_panel(FILE *f, const struct panel *p, const struct scale *s, co
   }
   snprintf(text, sizeof text, "peak %.1f", (double)peak / s->unit);
   const double peak_x = x_at(b, s, peak_at), text_x = fmin(fmax(peak_x, b->x + 26), b->x + b->width - 26);
-  const int crowded = p->budget > 0 && y_at(b, s, (double)p->budget) > peak_y - 15 && text_x > b->x + b->width - 110;
   fprintf(f, "<circle class=\"peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\"/>\n", peak_x, peak_y);
-  draw_text(f, "class=\"peak-text\" text-anchor=\"middle\"", crowded ? b->x + b->width - 140 : text_x, fmax(peak_y - 5, b->y - 1), text);
+  draw_text(f, "class=\"peak-text\" text-anchor=\"middle\"", text_x, fmax(peak_y - 5, b->y + 4), text);
 }
 
 static void draw_header(FILE *f, const char *title) {
@@ -199,7 +199,8 @@ int timeline_draw(const char *directory, const char *title, const struct panel *
   fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">\n", whole, height, whole, height);
   fputs("<style>text{font-family:Helvetica,Arial,sans-serif;fill:#333}.heading{font-size:18px;font-weight:600}.title{font-size:13px;font-weight:600}"
         ".note{font-size:11px;fill:#666}.tick{font-size:10px;fill:#777}.label{font-size:10.5px;fill:#666}.peak-text{font-size:10.5px;font-weight:600}"
-        ".budget-text{font-size:10.5px;fill:#c0392b}.grid{stroke:#e8e8e8}.axis{stroke:#999}.budget{stroke:#c0392b;stroke-dasharray:5 3;stroke-width:1.2}"
+        ".budget-text{font-size:10.5px;fill:#c0392b}path{stroke-width:.5}.peak-text,.budget-text{paint-order:stroke;stroke:#fff;stroke-width:3px}"
+        ".grid{stroke:#e8e8e8}.axis{stroke:#999}.budget{stroke:#c0392b;stroke-dasharray:5 3;stroke-width:1.2}"
         ".peak{fill:#333}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", f);
   draw_header(f, title);
   const struct scale s = scale_of(panels, count);

@@ -114,8 +114,7 @@ int run_open(struct model *model, const struct strategy *strategy, const struct 
   out->strategy = *strategy;
   out->budget = budget;
   if (arena == NULL) {
-    ckpt_arena_desc arena_desc = CKPT_ARENA_DESC_INIT;
-    arena_desc.capacity_bytes = budget;
+    ckpt_arena_desc arena_desc = CKPT_ARENA_DESC_INIT; /* no capacity: the tape keeps to its budget, and pages come on use */
     TRY_CORE(ckpt_arena_create(model->device, &arena_desc, &out->arena));
     arena = out->arena;
   }

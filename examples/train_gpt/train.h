@@ -57,7 +57,7 @@ void state_close(struct state *state);
 int state_init(struct model *model, struct state *state);
 
 /* Opens a tape and makes its plan from a dry recording: nothing has run and no memory is taken when this says no.
- * arena: where its memory comes from (shared, between steps it is empty), or NULL for one of its own, no larger than the budget. */
+ * arena: where its memory comes from (shared, between steps it is empty), or NULL for one of its own. */
 int run_open(struct model *model, const struct strategy *strategy, const struct list *keep, const struct list *recompute, size_t budget,
              ckpt_arena *arena, struct run *out);
 void run_close(struct run *run);
