@@ -132,7 +132,7 @@ Status Backward::run(Planned *out) {
   for (const Thinning &how : steps) {
     for (Again again : {Again::everything, Again::boundaries, Again::halves}) {
       CKPT_TRY(try_one(how, again));
-      if (fits_ && again == Again::everything && how.sixteenths == 0) break;  // nothing is faster
+      if (fits_ && best_.prediction.recompute_count == 0) break;
     }
     if (fits_) break;
   }
