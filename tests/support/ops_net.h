@@ -200,16 +200,21 @@ class PlainRun {
     Frame(PlainRun &run, size_t node, bool back) : r_(run), node_(node), back_(back) {}
     bool needs(uint32_t) override { return !back_; }
     bool needs_output(uint32_t) override { return !back_; }
-    void *slot(uint32_t k) override { return r_.slots_[node_][k].data(); }
-    void *output(uint32_t k) override { return r_.values_[r_.first_value_[node_] + k].data; }
-    const void *input(uint32_t k) override { return r_.values_[r_.net_.nodes[node_].inputs[k]].data; }
+    // In backward only what is declared as read by it: the same pointers are NULL as in a frame.
+    void *slot(uint32_t k) override { return back_ && (spec().slots[k].flags & CKPT_SLOT_TRANSIENT) ? nullptr : r_.slots_[node_][k].data(); }
+    void *output(uint32_t k) override {
+      return back_ && !(spec().outputs[k].flags & CKPT_OUTPUT_BACKWARD_READS) ? nullptr : r_.values_[r_.first_value_[node_] + k].data;
+    }
+    const void *input(uint32_t k) override {
+      return back_ && (spec().input_flags[k] & CKPT_INPUT_BACKWARD_IGNORES) ? nullptr : r_.values_[r_.net_.nodes[node_].inputs[k]].data;
+    }
     const void *output_grad(uint32_t k) override {
       const auto &g = r_.grads_[r_.first_value_[node_] + k];
       return g.empty() ? nullptr : g.data();
     }
     void *input_grad(uint32_t k, bool *accumulate) override {
-      if (r_.fresh_[k] < 0) return nullptr;
       *accumulate = r_.fresh_[k] == 0;
+      if (r_.fresh_[k] < 0) return nullptr;
       const uint32_t v = r_.net_.nodes[node_].inputs[k];
       return v < r_.net_.inputs.size() ? r_.net_.inputs[v].grad.data() : r_.grads_[v].data();
     }
@@ -223,6 +228,7 @@ class PlainRun {
     uint64_t index() override { return node_; }
 
    private:
+    const Spec &spec() const { return r_.net_.nodes[node_].layer->spec; }
     PlainRun &r_;
     size_t node_;
     bool back_;
