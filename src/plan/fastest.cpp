@@ -28,6 +28,7 @@ class Search {
   static constexpr size_t kWork = 1'000'000;                         // items of all simulated programs together
   static constexpr size_t kLeastTries = 30, kMostTries = 400;
   static constexpr uint64_t kRunsAtOnce = 60'000, kRunsAtAll = 4'000'000;  // of Again::nothing: always; if nothing else fits
+  static constexpr size_t kLarge = 20'000;                           // items: where the smallest budget is looked for on demand
   static constexpr double kFine = 1.0 / 256;                         // stairs closer than that are close enough
 
   Status try_one(const Family &family, uint32_t member, Point *point, Planned *planned) const;
@@ -57,7 +58,7 @@ Status Search::try_one(const Family &family, uint32_t member, Point *point, Plan
   point->family = family;
   point->member = member;
   point->ticks = std::llround(s.seconds() * ticks_per_second_);
-  point->recompute = s.recompute_seconds;
+  point->recompute_count = s.recompute_count;
   point->height = s.height;
   point->peak = s.peak;
   if (planned == nullptr) return CKPT_OK;
@@ -94,6 +95,8 @@ std::vector<uint32_t> Search::groups() const {
 Status Search::try_corners() {
   CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::by_rate), 0));
   CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::by_rate), candidates_.size(Order::by_rate) - 1));
+  if (candidates_.size(Order::from_end) <= tries_ / 8)
+    for (uint32_t m = 0; m < candidates_.size(Order::from_end); ++m) CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::from_end), m));
   if (tries_ >= 60)
     for (uint32_t m = 0; m < candidates_.size(Order::all_but); ++m) CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::all_but), m));
   for (uint32_t m = 0; m < candidates_.size(Order::each); ++m) {
@@ -207,7 +210,10 @@ Status Search::run(size_t budget, Planned *out) {
   const Family all = candidates_.family(1, Again::boundaries, Order::from_end);
   Point store_all;
   CKPT_TRY(try_one(all, graph_.node_count(), &store_all, out));
-  if (budget == 0) return CKPT_OK;
+  // Nothing is faster than what makes nothing twice.
+  const bool large = graph_.item_bytes.size() > kLarge;
+  if (out->prediction.recompute_count == 0 && (budget == 0 || (large && store_all.height <= budget))) return CKPT_OK;
+  if (budget == 0) budget = SIZE_MAX;
   found_.add(store_all);
   CKPT_TRY(try_corners());
   CKPT_TRY(try_between());
@@ -223,9 +229,8 @@ Status Search::run(size_t budget, Planned *out) {
   if (stair == found_.stairs().size())
     return fail(CKPT_ERROR_BUDGET, "no program within a budget of %zu bytes was found; the smallest budget that works is %zu, and %zu is enough to run nothing again", budget,
                 out->minimum_budget, store_all.height);
-  if (stair == 0) return CKPT_OK;
-  Point chosen;
-  CKPT_TRY(refine(budget, stair, &chosen));
+  Point chosen = found_.stairs()[stair];
+  if (stair > 0) CKPT_TRY(refine(budget, stair, &chosen));
   return try_one(chosen.family, chosen.member, &chosen, out);
 }
 

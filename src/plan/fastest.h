@@ -2,9 +2,10 @@
 // does it in here.
 //
 // A set of candidates that does not depend on the budget is simulated and ordered into a staircase, in which each next one is
-// slower, lower, and of no higher peak. A budget takes the first that fits. So a smaller budget never predicts less time, a
-// higher peak or a higher arena, whatever the placer makes of a program. The candidates begin with the corners of each family
-// (candidates.h) and go on where the stairs are steepest; between two stairs the budget's own place is found by halving.
+// slower and lower. A budget takes the first that fits. So a smaller budget never predicts less time or a higher arena,
+// whatever the placer makes of a program. (Of two programs the lower may have the higher live load. The budget bounds the
+// height: to refuse such a program would be to refuse a budget that works.) The candidates begin with the corners of each
+// family (candidates.h) and go on where the stairs are steepest; between two stairs the budget's own place is found by halving.
 #pragma once
 
 #include "plan/make_plan.h"

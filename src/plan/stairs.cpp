@@ -7,7 +7,7 @@ namespace {
 
 bool faster(const Point &a, const Point &b) {
   if (a.ticks != b.ticks) return a.ticks < b.ticks;
-  if (a.recompute != b.recompute) return a.recompute < b.recompute;
+  if (a.recompute_count != b.recompute_count) return a.recompute_count < b.recompute_count;
   if (a.height != b.height) return a.height < b.height;
   return a.peak != b.peak ? a.peak < b.peak : a.number < b.number;
 }
@@ -19,9 +19,9 @@ void Stairs::add(Point point) {
   rows_.emplace(key(point.family, point.member), point.number);
   points_.push_back(point);
   sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), point, faster), point);
-  stairs_.assign(1, points_.front());
+  stairs_.clear();
   for (const Point &p : sorted_)
-    if (p.ticks >= stairs_.back().ticks && p.height < stairs_.back().height && p.peak <= stairs_.back().peak) stairs_.push_back(p);
+    if (stairs_.empty() || p.height < stairs_.back().height) stairs_.push_back(p);
 }
 
 uint32_t Stairs::tried_below(const Family &family, uint32_t member) const {

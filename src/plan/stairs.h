@@ -14,19 +14,19 @@ struct Point {
   uint32_t member = 0;
   uint32_t number = 0;   // in the order in which they were tried
   int64_t ticks = 0;     // of time, coarse enough that sums in another order are equal
-  double recompute = 0;
+  uint64_t recompute_count = 0;
   size_t height = 0, peak = 0;
 };
 
 // Is p a stair between these two?
 constexpr bool between(const Point &high, const Point &p, const Point &low) {
-  return p.ticks >= high.ticks && p.ticks <= low.ticks && p.height > low.height && p.height < high.height && p.peak >= low.peak && p.peak <= high.peak;
+  return p.ticks >= high.ticks && p.ticks <= low.ticks && p.height > low.height && p.height < high.height;
 }
 
 class Stairs {
  public:
   const std::vector<Point> &points() const { return points_; }
-  const std::vector<Point> &stairs() const { return stairs_; }  // fastest first; the first point leads them, whatever follows
+  const std::vector<Point> &stairs() const { return stairs_; }  // fastest first
   bool tried(const Family &family, uint32_t member) const { return rows_.contains(key(family, member)); }
   // The nearest tried members of that row below and above.
   uint32_t tried_below(const Family &family, uint32_t member) const;
