@@ -13,7 +13,8 @@
  * and the alignment: work is cut by shape, sums are taken in an order that the shape fixes. Another instruction set (info.isa)
  * or BLAS may give other last bits.
  *
- * Threads: a ckpt_ops has its own threads; calls into one handle from several threads take turns. */
+ * Threads: a ckpt_ops has its own threads; calls into one handle from several threads take turns. A child made by fork() has none of
+ * them and must not use a handle of its parent. */
 #ifndef CKPT_OPS_H
 #define CKPT_OPS_H
 
@@ -298,8 +299,9 @@ enum { CKPT_LAYER_EVALUATE = 1 /* no dropout */ };
 CKPT_API const ckpt_segment *ckpt_layer_segment(const ckpt_layer *layer);
 /* The `user` that goes into a ckpt_call with that segment. flags: CKPT_LAYER_EVALUATE. Borrowed: as long as the layer lives. */
 CKPT_API void *ckpt_layer_user(ckpt_layer *layer, uint32_t flags);
-/* ckpt_segment_run with this layer's segment; `inputs` as the layer's text has them; one output. Errors: STATE (not bound), and
- * those of ckpt_segment_run. */
+/* ckpt_segment_run with this layer's segment; `inputs` as the layer's text has them; one output. Parameters are watched: under
+ * CKPT_CHECK_INPUTS a change of them between forward and backward is an error. Errors: STATE (not bound), and those of
+ * ckpt_segment_run. */
 CKPT_API ckpt_status ckpt_layer_run(ckpt_layer *layer, ckpt_tape *tape, const ckpt_buffer *inputs, uint32_t input_count,
                                     uint32_t flags, ckpt_buffer *out_output);
 

@@ -79,6 +79,12 @@ ckpt_layer::~ckpt_layer() {
   ckpt_ops_destroy(ops);
 }
 
+uint32_t ckpt_layer::watched(ckpt_watch out[2]) const noexcept {
+  if (parameter_count == 0) return 0;
+  out[0] = {"parameters", parameters, parameter_count * sizeof(float)};
+  return 1;
+}
+
 void ckpt_layer::add_tensor(Tensor tensor) {
   tensor.offset = parameter_count;
   parameter_count += tensor.count();
@@ -157,6 +163,9 @@ ckpt_status ckpt_layer_run(ckpt_layer *layer, ckpt_tape *tape, const ckpt_buffer
   call.user = ckpt_layer_user(layer, flags);
   call.release = release;
   call.inputs = inputs;
+  ckpt_watch watch[2] = {};
+  call.watch = watch;
+  call.watch_count = layer->watched(watch);
   layer->references.fetch_add(1);
   const ckpt_status status = ckpt_segment_run(tape, layer->segment, &call, out_output);
   return status == CKPT_OK ? CKPT_OK : fail_as_core(status);

@@ -60,6 +60,9 @@ struct ckpt_layer {
   virtual bool bound() const noexcept { return tensors.empty() || parameters != nullptr; }
   virtual bool has_gradients() const noexcept { return tensors.empty() || gradients != nullptr; }
 
+  // What a use of the layer reads beside its inputs; returns how many were written.
+  virtual uint32_t watched(ckpt_watch out[2]) const noexcept;
+
   void add_tensor(ckpt::ops::Tensor tensor);
   // Fills name and callbacks in, creates the segment.
   ckpt_status describe(ckpt_segment_desc &desc) noexcept;

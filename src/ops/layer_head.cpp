@@ -25,6 +25,12 @@ struct Head final : ckpt_layer {
   bool has_gradients() const noexcept override {
     return gradients != nullptr && (shape.tied == 0 || tied_weight_grad != nullptr);
   }
+  uint32_t watched(ckpt_watch out[2]) const noexcept override {
+    const uint32_t count = ckpt_layer::watched(out);
+    if (shape.tied == 0) return count;
+    out[count] = {"tied weight", tied_weight, shape.vocabulary * shape.channels * sizeof(float)};
+    return count + 1;
+  }
   bool chunked() const noexcept { return shape.chunk_rows > 0; }
   uint32_t lse_slot() const noexcept { return chunked() ? kLnRstd + 1 : kLogits + 1; }
   const float *weight() const noexcept { return shape.tied != 0 ? tied_weight : parameter(2); }

@@ -1,4 +1,6 @@
 // One set of bits: for every number of threads, for every alignment, and each time; and every instruction set is right.
+#include <dlfcn.h>
+
 #include <thread>
 
 #include "everything.h"
@@ -88,6 +90,21 @@ TEST(Threads, ShortLoopsAndSleep) {
     if (k % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   EXPECT_EQ(a, Floats(a.size(), 300.0f));
+}
+
+// The BLAS is held at one thread while a handle lives, and gets back what it had.
+TEST(Threads, BlasIsHeldAtOne) {
+  const auto count = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
+  const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
+  if (count == nullptr || set == nullptr) GTEST_SKIP() << "the BLAS is not OpenBLAS";
+  set(2);
+  {
+    const Ops first(1);
+    EXPECT_EQ(count(), 1);
+    { const Ops second(2); }
+    EXPECT_EQ(count(), 1);
+  }
+  EXPECT_EQ(count(), 2);
 }
 
 TEST(Threads, AllOfTheMachineByDefault) {

@@ -330,6 +330,28 @@ TEST(LayerEmbedding, EqualsReference) {
   }
 }
 
+// Weights that change between forward and backward are found, by name, where the check is on.
+TEST(LayerWatch, ChangedParametersAreFound) {
+  const Ops ops;
+  Layer layer;
+  OK(ckpt_layer_linear_create(ops, 7, 5, 3, 1, layer.out()));
+  const Floats in = values(35, 1), out_grad = values(21, 2);
+  for (const bool change : {false, true}) {
+    Floats gradients, parameters = bound(layer, &gradients);
+    OK(ckpt_layer_bind(layer, parameters.data(), gradients.data()));
+    const Tape tape(CKPT_STRATEGY_STORE_ALL, 0, CKPT_CHECK_INPUTS);
+    ckpt_buffer x = input(tape, in), y = 0;
+    OK(ckpt_layer_run(layer, tape, &x, 1, 0, &y));
+    if (change) parameters[4] += 1.0f;
+    const void *grad = out_grad.data();
+    EXPECT_EQ(ckpt_backward(tape, &y, &grad, 1, 0), change ? CKPT_ERROR_CHECK : CKPT_OK);
+    if (change) {
+      EXPECT_NE(std::string(ckpt_last_error()).find("parameters"), std::string::npos) << ckpt_last_error();
+      EXPECT_NE(std::string(ckpt_last_error()).find("linear"), std::string::npos) << ckpt_last_error();
+    }
+  }
+}
+
 TEST(LayerInit, TensorsHaveTheirDistribution) {
   const Ops ops;
   ckpt_layer_block_desc desc = CKPT_LAYER_BLOCK_DESC_INIT;

@@ -326,6 +326,41 @@ TEST(CrossEntropy, LossAndGradientEqualReference) {
   }
 }
 
+// The gradient with lse 0 and one row is exp(logit) itself, but at the target: the exponential that softmax, GELU and this loss share.
+TEST(Exponential, IsWithinOneAndAHalfUnits) {
+  const Ops ops;
+  constexpr size_t kCount = 400001;
+  Floats logits(kCount);
+  for (size_t k = 0; k < kCount; ++k) logits[k] = -87.0f + 175.0f * static_cast<float>(k) / static_cast<float>(kCount - 1);
+  const int32_t target = kCount - 1;
+  const float lse = 0.0f;
+  Floats grad(kCount);
+  OK(ckpt_ops_cross_entropy_backward(ops, logits.data(), &target, &lse, 1, kCount, -1, 1.0f, grad.data()));
+  double worst = 0.0;
+  for (size_t k = 0; k + 1 < kCount; ++k) {
+    const double expected = std::exp(static_cast<double>(logits[k]));
+    const double unit = std::ldexp(1.0, std::ilogb(expected) - 23);
+    worst = std::max(worst, std::fabs(static_cast<double>(grad[k]) - expected) / unit);
+  }
+  EXPECT_LE(worst, 1.5);
+  EXPECT_GT(worst, 0.4);  // some rounding there must be
+}
+
+TEST(Exponential, IsClampedAndKeepsNan) {
+  const Ops ops(1);
+  const Floats logits = {-1000.0f, -INFINITY, 1000.0f, INFINITY, NAN, 0.0f, 0.0f};
+  const int32_t target = 6;
+  const float lse = 0.0f;
+  Floats grad(logits.size());
+  OK(ckpt_ops_cross_entropy_backward(ops, logits.data(), &target, &lse, 1, logits.size(), -1, 1.0f, grad.data()));
+  EXPECT_LT(grad[0], 2e-38f);
+  EXPECT_LT(grad[1], 2e-38f);
+  EXPECT_GT(grad[2], 1e38f);
+  EXPECT_GT(grad[3], 1e38f);
+  EXPECT_TRUE(std::isnan(grad[4]));
+  EXPECT_EQ(grad[5], 1.0f);
+}
+
 TEST(CrossEntropy, AllIgnoredIsZero) {
   const Ops ops;
   const Floats logits = values(30, 1);
