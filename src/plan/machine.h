@@ -212,10 +212,13 @@ Status Machine<B>::check_in_place(const Run &run) const {
   Status bad = CKPT_OK;
   run.in_place.each([&](uint32_t k) {
     const uint32_t input = s.item(k).in_place_input;
-    const uint32_t v = input == 0 ? kNone : graph_->inputs_of(run.node)[input - 1];
+    const auto inputs = graph_->inputs_of(run.node);
+    const uint32_t v = input == 0 ? kNone : inputs[input - 1];
     bool fits = v != kNone && !graph_->values[v].caller && graph_->rule.footprint(graph_->values[v].bytes) == graph_->item_footprint(run.node, k);
     if (fits && graph_->values[v].producer != kNone) fits = !graph_->nodes[graph_->values[v].producer].shape->keep().has(graph_->values[v].item);
-    run.in_place.each([&](uint32_t j) { fits = fits && (j >= k || graph_->inputs_of(run.node)[s.item(j).in_place_input - 1] != v); });
+    // Neither another output nor another input of this node may be in the same block.
+    run.in_place.each([&](uint32_t j) { fits = fits && (j >= k || (s.item(j).in_place_input != 0 && inputs[s.item(j).in_place_input - 1] != v)); });
+    for (uint32_t j = 0; j < inputs.size(); ++j) fits = fits && (j == input - 1 || inputs[j] != v);
     if (!fits && !bad) bad = fail(CKPT_ERROR_INVALID_PLAN, "forward %u: output '%s' cannot be placed over an input", run.node, s.item(k).name.c_str());
   });
   return bad;

@@ -224,7 +224,7 @@ void Verifier::find_made(uint32_t node, const Bits &want) {
     for (uint32_t k = count; k-- > 0;) {
       if (!made_[k]) continue;
       const uint32_t group = s.item(k).group;
-      if (group != 0 && (kernel[k] || kernel_needed(node, k)))
+      if (group != 0 && !kernel[k] && kernel_needed(node, k))
         for (uint32_t m = 0; m < count; ++m)
           if (s.item(m).group == group) {
             add(made_, m);
