@@ -19,7 +19,7 @@ struct row {
   struct timeline timeline;
   struct measured last;
   char name[32];
-  double *seconds, *forward, *recompute; /* one a step */
+  double *seconds, *cpu, *forward, *recompute; /* one a step */
   int bitwise_equal, predicted, opened;
 };
 
@@ -42,9 +42,10 @@ static int add_row(struct comparison *c, uint32_t id, uint32_t k, size_t budget)
   ++c->count;
   strategy_text(&strategy, row->name, sizeof row->name);
   row->predicted = 1;
-  row->seconds = calloc(3 * (size_t)o->steps, sizeof(double));
+  row->seconds = calloc(4 * (size_t)o->steps, sizeof(double));
   if (row->seconds == NULL) return complain("out of memory for %llu steps", (unsigned long long)o->steps);
-  row->forward = row->seconds + o->steps;
+  row->cpu = row->seconds + o->steps;
+  row->forward = row->cpu + o->steps;
   row->recompute = row->forward + o->steps;
   if (state_open(c->model, &row->state) || state_init(c->model, &row->state)) return EXIT_BAD_INPUT;
   row->opened = 1;
@@ -112,6 +113,7 @@ static int step_row(struct comparison *c, struct row *row, uint64_t step) {
   if (!failed && traced) failed = timeline_stop(&row->timeline, row->run.tape);
   const struct measured *m = &row->last;
   row->seconds[step] = m->seconds;
+  row->cpu[step] = m->cpu_seconds;
   row->forward[step] = m->forward_seconds;
   row->recompute[step] = m->recompute_seconds;
   row->predicted &= m->planned && m->peak_predicted == m->peak_measured && m->arena_predicted == m->arena_measured;
@@ -141,15 +143,16 @@ static int run_rows(struct comparison *c) {
 /* ---- what came of it ---- */
 
 struct figures {
-  double step_seconds, tokens_per_second, recomputed;
+  double step_seconds, cpu_seconds, tokens_per_second, recomputed;
 };
 
 /* Medians over the steps that are timed. Recomputed: seconds of forward work done again over those of first runs. */
 static struct figures figures_of(const struct comparison *c, const struct row *row) {
   const struct options *o = c->model->options;
   const size_t skip = o->steps > WARM_UP ? WARM_UP : (size_t)o->steps - 1, timed = (size_t)o->steps - skip;
-  struct figures f = {0, 0, 0};
+  struct figures f = {0, 0, 0, 0};
   f.step_seconds = median(row->seconds + skip, timed);
+  f.cpu_seconds = median(row->cpu + skip, timed);
   f.tokens_per_second = (double)(o->batch * o->accumulation * o->sequence) / f.step_seconds;
   const double forward = median(row->forward + skip, timed), recompute = median(row->recompute + skip, timed);
   f.recomputed = forward > 0 ? recompute / forward : 0;
@@ -193,6 +196,8 @@ static int write_json(struct comparison *c) {
     fprintf(file, ", \"budget_bytes\": %zu, \"peak_predicted_bytes\": %zu, \"peak_measured_bytes\": %zu, ", row->run.budget, m->peak_predicted, m->peak_measured);
     fprintf(file, "\"arena_predicted_bytes\": %zu, \"arena_measured_bytes\": %zu, \"step_seconds\": ", m->arena_predicted, m->arena_measured);
     report_number(file, f.step_seconds);
+    fputs(", \"step_cpu_seconds\": ", file);
+    report_number(file, f.cpu_seconds);
     fputs(", \"tokens_per_second\": ", file);
     report_number(file, f.tokens_per_second);
     fputs(", \"recomputed_fraction\": ", file);

@@ -16,11 +16,14 @@ enum { KEY = 1, VOCABULARY = 256 };
     if ((call) != CKPT_OK) return complain("%s", ckpt_ops_last_error());  \
   } while (0)
 
-double seconds_now(void) {
+static double clock_seconds(clockid_t clock_id) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock_id, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+double seconds_now(void) { return clock_seconds(CLOCK_MONOTONIC); }
+double cpu_seconds_now(void) { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
 
 int model_open(const struct options *options, const struct text *text, struct model *out) {
   memset(out, 0, sizeof *out);
@@ -174,7 +177,7 @@ int run_step(struct model *model, struct state *state, struct run *run, struct m
   const struct options *o = model->options;
   memset(out, 0, sizeof *out);
   out->planned = 1;
-  const double start = seconds_now();
+  const double start = seconds_now(), cpu_start = cpu_seconds_now();
   TRY_OPS(ckpt_gpt_bind(model->gpt, state->parameters, model->gradients));
   memset(model->gradients, 0, model->parameter_count * sizeof(float));
   for (uint64_t k = 0; k < o->accumulation; ++k) {
@@ -189,5 +192,6 @@ int run_step(struct model *model, struct state *state, struct run *run, struct m
   TRY_OPS(ckpt_gpt_update(model->gpt, &update, state->first_moment, state->second_moment, &out->norm));
   ++state->step;
   out->seconds = seconds_now() - start;
+  out->cpu_seconds = cpu_seconds_now() - cpu_start;
   return 0;
 }

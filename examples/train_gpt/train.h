@@ -39,6 +39,7 @@ struct run {
 struct measured {
   double loss, norm;
   double seconds;           /* the whole step */
+  double cpu_seconds;       /* of all threads: what a busy machine disturbs less */
   double forward_seconds;   /* first runs */
   double recompute_seconds; /* forward callbacks beyond the first */
   uint64_t forward_count, recompute_count;
@@ -66,5 +67,6 @@ void run_close(struct run *run);
 int run_step(struct model *model, struct state *state, struct run *run, struct measured *out);
 
 double seconds_now(void);
+double cpu_seconds_now(void);
 
 #endif
