@@ -89,15 +89,29 @@ class Reference {
     return runs_[node] = any;
   }
 
-  // Restarts with one more kernel as long as some member that must be made cannot be made by itself.
+  // What a forward computes, and for how long.
   Made made(uint32_t node, const std::set<uint32_t> &want) const {
+    return made(node, want, [&](uint32_t k) { return live(node, k); });
+  }
+  double seconds_of(uint32_t i, const Made &m) const {
+    const Shape &s = *graph_.nodes[i].shape;
+    double spent = 0;
+    for (uint32_t k = 0; k < count(i); ++k) {
+      const bool own = k < slots(i) && (s.item(k).flags & CKPT_SLOT_ALONE);
+      if (own ? m.alone.count(k) != 0 : m.items.count(k) != 0 || (s.whole() && !m.items.empty())) spent += graph_.seconds_of(i, k);
+    }
+    return spent;
+  }
+  // Restarts with one more kernel as long as some member that must be made cannot be made by itself.
+  template <class IsLive>
+  Made made(uint32_t node, const std::set<uint32_t> &want, IsLive &&is_live) const {
     const Shape &s = *graph_.nodes[node].shape;
     std::set<uint32_t> kernels;
     for (;;) {
       Made m;
       std::vector<uint32_t> stack;
       const auto need = [&](uint32_t k) {
-        if (!live(node, k) && m.items.insert(k).second) stack.push_back(k);
+        if (!is_live(k) && m.items.insert(k).second) stack.push_back(k);
       };
       for (uint32_t k : want) need(k);
       for (uint32_t g : kernels)
@@ -111,7 +125,7 @@ class Reference {
         stack.pop_back();
         if (g != 0 && !kernels.count(g)) {
           bool can = k < slots(node) && (s.item(k).flags & CKPT_SLOT_ALONE);
-          for (uint32_t r = 0; r < slots(node); ++r) can = can && (!s.item(k).reads.has(r) || live(node, r));
+          for (uint32_t r = 0; r < slots(node); ++r) can = can && (!s.item(k).reads.has(r) || is_live(r));
           if (!can) another = g;
           m.alone.insert(k);
           continue;
@@ -193,11 +207,7 @@ class Reference {
     for (uint32_t k : m.items)
       if (!live(i, k) && !caller({i, k}) && !over.count(k)) during += graph_.rule.footprint(graph_.bytes_of(i, k));
     peak_ = std::max(peak_, during);
-    double spent = 0;
-    for (uint32_t k = 0; k < count(i); ++k) {
-      const bool own = k < slots(i) && (s.item(k).flags & CKPT_SLOT_ALONE);
-      if (own ? m.alone.count(k) != 0 : m.items.count(k) != 0 || (s.whole() && !m.items.empty())) spent += graph_.seconds_of(i, k);
-    }
+    const double spent = seconds_of(i, m);
     (first ? first_seconds_ : again_seconds_) += spent;
     for (uint32_t v : under) {
       if (graph_.values[v].producer == kNone) inputs_.erase(v);
@@ -238,8 +248,18 @@ class Reference {
   }
 
   void gradients(uint32_t i) {
-    const Shape &s = *graph_.nodes[i].shape;
     std::map<uint32_t, size_t> fresh;
+    const size_t more = fresh_gradients(i, &fresh) + scratch(graph_.nodes[i].shape->backward_scratch());
+    peak_ = std::max(peak_, load() + more);
+    for (const auto &[v, bytes] : fresh) grads_[v] = bytes;
+    for (uint32_t k = 0; k < graph_.nodes[i].shape->output_count(); ++k) grads_.erase(graph_.nodes[i].first_value + k);
+  }
+
+ public:
+  // The gradients that begin in a backward, now the next; returns the bytes that they take beyond output 0's gradient's.
+  size_t fresh_gradients(uint32_t i, std::map<uint32_t, size_t> *out) const {
+    const Shape &s = *graph_.nodes[i].shape;
+    std::map<uint32_t, size_t> &fresh = *out;
     std::optional<uint32_t> over;  // the value whose gradient takes output 0's place
     const uint32_t from = graph_.nodes[i].first_value;
     for (uint32_t k = 0; k < s.input_count(); ++k) {
@@ -252,14 +272,13 @@ class Reference {
       const bool may = (s.input_flags(k) & CKPT_INPUT_GRAD_OVER_OUTPUT_0) && uses == 1 && !from_user;
       if (may && !over && s.output_count() > 0 && grads_.count(from) && grads_.at(from) == fresh[v]) over = v;
     }
-    size_t during = load() + scratch(s.backward_scratch());
+    size_t more = 0;
     for (const auto &[v, bytes] : fresh)
-      if (v != over) during += bytes;
-    peak_ = std::max(peak_, during);
-    for (const auto &[v, bytes] : fresh) grads_[v] = bytes;
-    for (uint32_t k = 0; k < s.output_count(); ++k) grads_.erase(from + k);
+      if (v != over) more += bytes;
+    return more;
   }
 
+ private:
   std::optional<std::string> free_value(uint32_t v) {
     if (v >= graph_.value_count()) return "index";
     const Value &value = graph_.values[v];
