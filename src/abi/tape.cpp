@@ -62,12 +62,13 @@ ckpt_status no_open_frame(const ckpt_tape *tape, const char *function) {
   return fail(CKPT_ERROR_STATE, "%s: segment '%s' (number %u) has begun and not ended", function, tape->frame.shape->name().c_str(), tape->frame.node);
 }
 
-// What a good step teaches. Without memory for it the tape knows no more than before.
-void learn(ckpt_tape *tape, const Recording &recording) {
+// What a good step teaches. If that fails (for want of memory) the tape knows no more than before, and the step is good
+// all the same.
+void learn(ckpt_tape *tape, const Recording &recording) noexcept {
   if (!recording.teaches()) return;
   try {
     tape->learn(recording);
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
   }
 }
 

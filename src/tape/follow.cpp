@@ -70,6 +70,7 @@ Status Recording::expect(KnownPtr known) {
   if (own_graph_ != nullptr && !empty() && match_prefix(*own_graph_, *known_->graph, next_node_, next_value_) == Match::smaller) {
     auto sized = std::make_unique<Graph>(*known_->graph);
     copy_sizes(*own_graph_, next_node_, next_value_, sized.get());
+    sized->shapes.insert(sized->shapes.end(), own_graph_->shapes.begin(), own_graph_->shapes.end());  // some are the other plan's
     machine_.rebind(sized.get());
     own_graph_ = std::move(sized);
     graph_ = own_graph_.get();
@@ -136,14 +137,18 @@ Status Recording::choose(const Event &event) {
   return CKPT_OK;
 }
 
+// The longest other known recording that goes on like this one, and whose plan has done the same so far.
 template <class Event>
-KnownPtr Recording::other_match(const Event &event) const {
+Result<KnownPtr> Recording::other_match(const Event &event) const {
   KnownPtr best;
-  for (const KnownPtr &k : tape_->cache.all()) {
-    if (k == known_ || !k->planned || k->refused || !same_actions(k->plan.program, known_->plan.program, next_action_)) continue;
+  const std::vector<KnownPtr> all = tape_->cache.all();  // planning changes the cache
+  for (const KnownPtr &k : all) {
+    if (k == known_ || (best != nullptr && k->graph->node_count() <= best->graph->node_count())) continue;
     if (match_prefix(*graph_, *k->graph, next_node_, next_value_) == Match::no) continue;
     if (match(*k->graph, next_node_, next_value_, event) == Match::no) continue;
-    if (best == nullptr || k->graph->node_count() > best->graph->node_count()) best = k;
+    Result<KnownPtr> planned = tape_->planned(k);
+    if (!planned.ok()) return planned;
+    if (!(*planned)->refused && same_actions((*planned)->plan.program, known_->plan.program, next_action_)) best = *planned;
   }
   return best;
 }
@@ -154,9 +159,10 @@ Status Recording::place(const Event &event, Match *out) {
   while (followed()) {
     *out = match(*known_->graph, next_node_, next_value_, event);
     if (*out != Match::no) return CKPT_OK;
-    KnownPtr other = other_match(event);
-    if (other == nullptr) depart();
-    else CKPT_TRY(expect(std::move(other)));
+    Result<KnownPtr> other = other_match(event);
+    if (!other.ok()) return other.status();
+    if (*other == nullptr) depart();
+    else CKPT_TRY(expect(std::move(*other)));
   }
   return CKPT_OK;
 }

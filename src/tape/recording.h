@@ -143,7 +143,7 @@ class Recording {
   template <class Event>
   Status choose(const Event &event);
   template <class Event>
-  KnownPtr other_match(const Event &event) const;
+  Result<KnownPtr> other_match(const Event &event) const;
   Status expect(KnownPtr known);
   Status predict();
   void depart();
