@@ -71,25 +71,22 @@ void Learner::take_costs(const Recording &recording, const Known *before, Graph 
   seconds.resize(graph->item_bytes.size(), -1);
   std::vector<double> backward = recording.node_backward_seconds_;
   backward.resize(graph->node_count(), -1);
+  const bool known = before != nullptr && before->measured_steps > 0;
   for (uint32_t i = 0; i < graph->node_count(); ++i) {
     const Node &n = graph->nodes[i];
-    move_to_group(*graph, i, &seconds);
-    share_alone_costs(*graph, i, &seconds);
-    for (uint32_t k = 0; k < n.shape->item_count(); ++k) {
-      const size_t at = n.first_item + k;
-      if (cost_given(*n.shape, k)) {
-        graph->item_seconds[at] = n.shape->item(k).cost_seconds;
-        continue;
-      }
-      // Nobody announced it: it costs nothing by itself. The least of the steps that were measured: the first one also
-      // pays for pages and caches.
-      double measured = std::max(0.0, seconds[at]);
-      if (before != nullptr && before->measured_steps > 0) measured = std::min(measured, before->graph->item_seconds[at]);
-      graph->item_seconds[at] = measured;
+    const auto first = seconds.begin() + n.first_item, last = first + n.shape->item_count();
+    // Not measured: while it followed a plan whose costs are settled, say. The graph has them.
+    if (std::any_of(first, last, [](double t) { return t >= 0; })) {
+      move_to_group(*graph, i, &seconds);
+      share_alone_costs(*graph, i, &seconds);
+      // An item that nobody announced costs nothing by itself. The least of the steps that were measured: the first one
+      // also pays for pages and caches.
+      for (size_t at = n.first_item; at < n.first_item + n.shape->item_count(); ++at)
+        graph->item_seconds[at] = known ? std::min(std::max(0.0, seconds[at]), before->graph->item_seconds[at]) : std::max(0.0, seconds[at]);
     }
-    double measured = std::max(0.0, backward[i]);
-    if (before != nullptr && before->measured_steps > 0) measured = std::min(measured, before->graph->nodes[i].backward_seconds);
-    graph->nodes[i].backward_seconds = measured;
+    for (uint32_t k = 0; k < n.shape->item_count(); ++k)
+      if (cost_given(*n.shape, k)) graph->item_seconds[n.first_item + k] = n.shape->item(k).cost_seconds;
+    if (backward[i] >= 0) graph->nodes[i].backward_seconds = known ? std::min(backward[i], before->graph->nodes[i].backward_seconds) : backward[i];
   }
 }
 
