@@ -18,7 +18,8 @@ class Search {
     const double seconds = graph.forward_seconds() + graph.backward_seconds();
     ticks_per_second_ = seconds > 0 ? kTicks / seconds : 0;
     const size_t weight = graph.item_bytes.size() * (in_flight > 1 ? size_t{3} * in_flight + 1 : 1);
-    tries_ = static_cast<uint32_t>(std::clamp<size_t>(kWork / std::max<size_t>(weight, 1), kLeastTries, kMostTries));
+    const size_t least = std::clamp<size_t>(4 * kWork / std::max<size_t>(weight, 1), kLeastTries, 40);
+    tries_ = static_cast<uint32_t>(std::clamp<size_t>(kWork / std::max<size_t>(weight, 1), least, kMostTries));
   }
 
   Status run(size_t budget, Planned *out);
@@ -26,7 +27,7 @@ class Search {
  private:
   static constexpr double kTicks = 1e11;                             // in a whole step
   static constexpr size_t kWork = 1'000'000;                         // items of all simulated programs together
-  static constexpr size_t kLeastTries = 30, kMostTries = 400;
+  static constexpr size_t kLeastTries = 14, kMostTries = 400;
   static constexpr uint64_t kRunsAtOnce = 60'000, kRunsAtAll = 4'000'000;  // of Again::nothing: always; if nothing else fits
   static constexpr size_t kLarge = 20'000;                           // items: where the smallest budget is looked for on demand
   static constexpr double kFine = 1.0 / 256;                         // stairs closer than that are close enough
@@ -79,6 +80,7 @@ Status Search::add(const Family &family, uint32_t member) {
 // Lengths of groups: all of them, or each about half as long again as the one before, or some of those.
 std::vector<uint32_t> Search::groups() const {
   const uint32_t n = graph_.node_count();
+  if (tries_ == kLeastTries) return {2, std::max(3u, sqrt_group(n) / 4), sqrt_group(n)};
   const bool all = uint64_t{6} * n <= tries_;
   std::vector<uint32_t> k;
   for (uint32_t g = 2; g < n; g = all ? g + 1 : g + std::max(1u, g / 2)) k.push_back(g);
@@ -106,6 +108,7 @@ Status Search::try_corners() {
   for (uint32_t g : groups())
     for (Again again : {Again::everything, Again::boundaries, Again::halves}) {
       if ((again == Again::boundaries && g < 3) || (again == Again::halves && g < 5)) continue;
+      if (tries_ == kLeastTries && (again == Again::halves || (again == Again::boundaries && g != sqrt_group(graph_.node_count())))) continue;
       CKPT_TRY(add(candidates_.family(g, again, Order::by_rate), 0));
     }
   if (graph_.node_count() <= 2) return CKPT_OK;
@@ -188,7 +191,8 @@ Status Search::refine(size_t budget, size_t stair, Point *point) const {
     if (!ordered(row.order) || to == 0) return CKPT_OK;
     from = found_.tried_below(row, to);
   }
-  while (to - from > 1) {
+  const uint32_t steps = graph_.item_bytes.size() > kLarge ? 6 : 32;
+  for (uint32_t step = 0; step < steps && to - from > 1; ++step) {
     Point p;
     const uint32_t middle = from + (to - from) / 2;
     CKPT_TRY(try_one(row, middle, &p, nullptr));

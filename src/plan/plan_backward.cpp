@@ -7,6 +7,7 @@ namespace ckpt::plan {
 namespace {
 
 constexpr uint64_t kMaxRuns = 4'000'000;  // of Again::nothing, at most
+constexpr size_t kLarge = 100'000;        // items
 
 // How much goes before the pass begins: a part of the slots that can be made again, the first nodes' first, as they are
 // needed last; then boundaries too, but for those of every `stride`-th node (0: all of them).
@@ -16,10 +17,13 @@ struct Thinning {
   uint32_t stride = 0;
 };
 
-std::vector<Thinning> thinnings(uint32_t node_count) {
+// Coarser ones where each try takes its time.
+std::vector<Thinning> thinnings(const Graph &graph) {
+  const bool large = graph.item_bytes.size() > kLarge;
   std::vector<Thinning> all;
-  for (uint32_t part : {0u, 1u, 2u, 4u, 8u, 12u, 16u}) all.push_back({part, false, 0});
-  for (uint32_t stride = 2; stride < node_count; stride *= 2) all.push_back({16, true, stride});
+  for (uint32_t part : {0u, 1u, 2u, 4u, 8u, 12u, 16u})
+    if (!large || part % 8 == 0) all.push_back({part, false, 0});
+  for (uint64_t stride = 2; stride < graph.node_count(); stride *= large ? 8 : 2) all.push_back({16, true, static_cast<uint32_t>(stride)});
   all.push_back({16, true, 0});
   return all;
 }
@@ -128,9 +132,10 @@ Status Backward::try_one(const Thinning &how, Again again) {
 // The less goes, the less is made again: the first thinning with which anything fits is the one.
 Status Backward::run(Planned *out) {
   find_droppable();
-  const std::vector<Thinning> steps = thinnings(graph_.node_count());
+  const std::vector<Thinning> steps = thinnings(graph_);
   for (const Thinning &how : steps) {
     for (Again again : {Again::everything, Again::boundaries, Again::halves}) {
+      if (again == Again::boundaries && graph_.item_bytes.size() > kLarge) continue;
       CKPT_TRY(try_one(how, again));
       if (fits_ && best_.prediction.recompute_count == 0) break;
     }
