@@ -107,7 +107,7 @@ static int add_rows(struct comparison *c) {
 
 static int step_row(struct comparison *c, struct row *row, uint64_t step) {
   const struct options *o = c->model->options;
-  const int traced = o->svg != NULL && step + 1 == o->steps && o->accumulation == 1;
+  const int traced = o->svg != NULL && step + 1 == o->steps;
   int failed = traced ? timeline_start(&row->timeline, row->run.tape) : 0;
   if (!failed) failed = run_step(c->model, &row->state, &row->run, &row->last);
   if (!failed && traced) failed = timeline_stop(&row->timeline, row->run.tape);

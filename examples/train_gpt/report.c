@@ -1,11 +1,9 @@
-#define _XOPEN_SOURCE 700
 #include "report.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 FILE *report_people(const struct options *options) { return options->json && options->json_file == NULL ? stderr : stdout; }
 
@@ -47,13 +45,22 @@ static void real(FILE *file, const char *name, double value) {
   fputs(", ", file);
 }
 
+/* Of this process, where the system tells (Linux); else 0. getrusage's starts from the peak of the process that started this one. */
+static uint64_t resident_peak(void) {
+  FILE *file = fopen("/proc/self/status", "r");
+  char line[256];
+  unsigned long long kibibytes = 0;
+  while (file != NULL && fgets(line, sizeof line, file) != NULL)
+    if (sscanf(line, "VmHWM: %llu", &kibibytes) == 1) break;
+  if (file != NULL) fclose(file);
+  return (uint64_t)kibibytes * 1024;
+}
+
 void report_config(FILE *file, const struct model *model) {
   const struct options *o = model->options;
   ckpt_ops_info info = {0};
   info.struct_size = sizeof info;
   if (ckpt_ops_get_info(model->ops, &info) != CKPT_OK) info.struct_size = 0;
-  struct rusage usage = {0};
-  getrusage(RUSAGE_SELF, &usage);
   fputs("\"config\": {", file);
   count(file, "layers", o->layers);
   count(file, "heads", o->heads);
@@ -78,7 +85,7 @@ void report_config(FILE *file, const struct model *model) {
   fputs(", \"blas\": ", file);
   report_string(file, info.blas);
   fputs(", ", file);
-  count(file, "max_rss_bytes", (uint64_t)usage.ru_maxrss * 1024);
+  count(file, "max_rss_bytes", resident_peak());
   fprintf(file, "\"version\": \"%s\"}", ckpt_version_string());
 }
 

@@ -16,7 +16,6 @@ import math
 import os
 import pathlib
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -145,7 +144,7 @@ class Trainer:
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), MAX_NORM)
         self.optimizer.step()
-        return float(loss)
+        return loss.item()
 
 
 class Text:
@@ -161,23 +160,20 @@ class Text:
 
 # ---- train_gpt ----
 
-def train_gpt(o, text, steps, strategy, *more):
-    command = [o.train_gpt, "--json", "--text", text, "--steps", steps, "--strategy", strategy, "--layers", o.layers, "--heads", o.heads, "--channels",
-               o.channels, "--sequence", o.sequence, "--batch", o.batch, "--attention", o.attention, "--threads", o.threads, "--learning-rate",
-               LEARNING_RATE, "--weight-decay", WEIGHT_DECAY, "--max-norm", MAX_NORM, *more]
-    given = [str(x) for x in command]
-    for k, x in enumerate(given):  # a later value replaces an earlier one
-        if x.startswith("--") and x in given[k + 1:]:
-            given[k:k + 2] = [None, None]
-    run = subprocess.run([x for x in given if x is not None], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def train_gpt(o, text, steps, strategy, **more):
+    options = {"text": text, "steps": steps, "strategy": strategy, "layers": o.layers, "heads": o.heads, "channels": o.channels,
+               "sequence": o.sequence, "batch": o.batch, "attention": o.attention, "threads": o.threads, "learning_rate": LEARNING_RATE,
+               "weight_decay": WEIGHT_DECAY, "max_norm": MAX_NORM} | more
+    command = [o.train_gpt, "--json"] + [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if run.returncode != 0:
-        sys.exit(f"compare_torch.py: {' '.join(x for x in given if x)}: {run.stderr.strip()}")
+        sys.exit(f"compare_torch.py: {' '.join(command)}: {run.stderr.strip()}")
     return json.loads(run.stdout)
 
 
 def first_parameters(o, text, folder):
     """What train_gpt starts from: saved after a step that moves nothing."""
-    train_gpt(o, text, 1, "store_all", "--learning-rate", 1e-12, "--weight-decay", 0, "--save", folder / "first")
+    train_gpt(o, text, 1, "store_all", learning_rate=1e-12, weight_decay=0, save=folder / "first")
     data = (folder / "first").read_bytes()
     count = (len(data) - HEADER_BYTES - 8) // 12
     return torch.frombuffer(bytearray(data[HEADER_BYTES:HEADER_BYTES + 4 * count]), dtype=torch.float32)
@@ -230,7 +226,9 @@ def allocator_peak(o, trainer, text, checkpointed):
 
 
 def resident():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """Not getrusage's: that starts from the peak of the process that started this one."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def child(o):
