@@ -188,8 +188,8 @@ enum { CKPT_PLAN_MASK_WORDS = 4 };
 
 /* One action. FORWARD: what is live of segment `index` afterwards: slots, and outputs asked for; BACKWARD; FREE: boundary
  * `index`; DROP: those slots of segment `index`. Masks: bit k of word k / 64. A FREE of an input right behind the FORWARD
- * that made an output with in_place_input over it (equal sizes in the arena, not KEEP, not the caller's, named once): the
- * output is placed over that input. */
+ * that made an output with in_place_input over it (equal sizes in the arena, not KEEP, not the caller's, named once, not
+ * read by the user at the end of the forward pass): the output is placed over that input. */
 typedef struct ckpt_action {
   uint32_t kind;
   uint32_t index;

@@ -11,13 +11,14 @@ uint32_t input_under(const Graph &graph, uint32_t node, uint32_t item) {
   return graph.inputs_of(node)[graph.nodes[node].shape->item(item).in_place_input - 1];
 }
 
-// The output of `a` that takes over the block of `value`, which is freed right after it; kNone: none can.
-uint32_t output_over(const Graph &graph, const Action &a, const Bits &live, uint32_t value) {
+// The output of `a` that takes over the block of `value`, which is freed right after it; kNone: none can. What the user reads
+// after the forward pass is not given back within it, though it may be right behind it.
+uint32_t output_over(const Graph &graph, const Action &a, const Bits &live, bool backward_begun, uint32_t value) {
   const Shape &s = *graph.nodes[a.index].shape;
   const Value &v = graph.values[value];
   const auto inputs = graph.inputs_of(a.index);
   const bool keep = v.producer != kNone && graph.nodes[v.producer].shape->keep().has(v.item);
-  if (v.caller || keep || std::count(inputs.begin(), inputs.end(), value) != 1) return kNone;
+  if (v.caller || keep || (v.read_at_end && !backward_begun) || std::count(inputs.begin(), inputs.end(), value) != 1) return kNone;
   uint32_t found = kNone;
   ((a.want & s.outputs()) - live - a.in_place).each([&](uint32_t k) {
     if (found != kNone || s.item(k).in_place_input == 0 || input_under(graph, a.index, k) != value) return;
@@ -86,6 +87,7 @@ Result<Program> program_from_c(const char *fn, const Graph &graph, std::span<con
   std::vector<Bits> live(graph.node_count());
   Bits before;                       // live of the latest forward's node, before it
   bool behind_forward = false;       // nothing but frees since then
+  bool backward_begun = false;
   size_t forward = 0;
   for (uint32_t number = 0; number < actions.size(); ++number) {
     Action a;
@@ -93,7 +95,7 @@ Result<Program> program_from_c(const char *fn, const Graph &graph, std::span<con
     if (a.kind == ActionKind::free) {
       const uint32_t producer = graph.values[a.index].producer;
       if (producer != kNone) live[producer].clear(graph.values[a.index].item);
-      const uint32_t over = behind_forward ? output_over(graph, program.actions[forward], before, a.index) : kNone;
+      const uint32_t over = behind_forward ? output_over(graph, program.actions[forward], before, backward_begun, a.index) : kNone;
       if (over != kNone) {
         program.actions[forward].in_place.set(over);
         continue;
@@ -102,6 +104,7 @@ Result<Program> program_from_c(const char *fn, const Graph &graph, std::span<con
       continue;
     }
     behind_forward = a.kind == ActionKind::forward;
+    backward_begun = backward_begun || a.kind == ActionKind::backward;
     before = live[a.index];
     if (a.kind == ActionKind::forward) live[a.index] |= a.want;
     if (a.kind == ActionKind::backward) live[a.index] &= a.want;

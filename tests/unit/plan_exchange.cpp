@@ -132,6 +132,10 @@ TEST(Exchange, AFreeIsOnlyPlacingWhereTheMachineAllowsIt) {
   later.add({}, {item("y", 16, 0, 1)}, {0});
   later.add({}, {item("z", 16)}, {1});
   EXPECT_EQ(contracted(later, {action(CKPT_ACTION_FORWARD, 0, 0, 1), action(CKPT_ACTION_FORWARD, 1, 0, 1), action(CKPT_ACTION_FREE, 0)}), 0u);
+  Built at_end;  // what the user reads until the backward pass begins
+  at_end.add({}, {item("y", 16, 0, 1)}, {0});
+  at_end.graph.values[0].read_at_end = true;
+  EXPECT_EQ(contracted(at_end, c), 0u);
   Built again;  // an output that is live already is not made, so it takes over nothing
   again.add({item("s", 16)}, {item("y", 16, 0, 1)}, {0});
   EXPECT_EQ(contracted(again, {action(CKPT_ACTION_FORWARD, 0, 0, 1), action(CKPT_ACTION_FORWARD, 0, 1, 1), action(CKPT_ACTION_FREE, 0)}), 0u);
