@@ -1,7 +1,7 @@
 #include "ckpt/tape.h"
 
 #include <algorithm>
-#include <new>
+#include <cstdio>
 
 #include "abi/handle.h"
 #include "abi/struct_size.h"
@@ -216,7 +216,6 @@ namespace {
 
 // Validates, then begins. After `begun` a failure ends the recording.
 ckpt_status begin_segment(const char *function, ckpt_tape *tape, const ckpt_segment *segment, const ckpt_call &call, bool *begun) {
-  CKPT_TRY(no_open_frame(tape, function));
   if (segment == nullptr) return null_argument(function, "segment", "a segment");
   if (call.reserved != 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: call.reserved is %u, expected 0", function, call.reserved);
   if (call.watch_count > 0 && call.watch == nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: call.watch is NULL, expected %u entries", function, call.watch_count);
@@ -226,15 +225,43 @@ ckpt_status begin_segment(const char *function, ckpt_tape *tape, const ckpt_segm
   return r.begin_segment(const_cast<ckpt_segment *>(segment), call, &tape->frame);
 }
 
+// The call's user, when the call comes to nothing. One that cannot be read has none.
+void release_call(const ckpt_call *call) {
+  ckpt_call c;
+  if (call == nullptr) return;
+  char text[1024];  // the caller's failure is the one to tell
+  const ckpt_status told = ckpt::last_status();
+  std::snprintf(text, sizeof text, "%s", ckpt::last_error());
+  if (read_struct("call", "call", call, kCallFirst, &c) == CKPT_OK && c.release != nullptr) c.release(c.user);
+  (void)ckpt::fail_text(told, text);
+}
+
 ckpt_status begin_or_release(const char *function, ckpt_tape *tape, const ckpt_segment *segment, const ckpt_call *call) {
   ckpt_call c;
   CKPT_TRY(read_struct(function, "call", call, kCallFirst, &c));
   bool begun = false;
-  const ckpt_status status = guarded(function, [&] { return begin_segment(function, tape, segment, c, &begun); });
+  ckpt_status status = no_open_frame(tape, function);
+  if (!status) status = guarded(function, [&] { return begin_segment(function, tape, segment, c, &begun); });
   if (!status) return status;
-  tape->frame.mode = ckpt_frame::Mode::closed;
-  if (begun) end_step(tape);
-  else if (c.release != nullptr) c.release(c.user);
+  if (begun) {
+    tape->frame.mode = ckpt_frame::Mode::closed;
+    end_step(tape);
+  } else {
+    release_call(call);
+  }
+  return status;
+}
+
+// `body` on a tape that is entered. It releases the call by itself.
+template <class F>
+ckpt_status with_call(const char *function, ckpt_tape *tape, const ckpt_call *call, F &&body) {
+  ckpt_status status = tape == nullptr ? null_argument(function, "tape", "a tape") : CKPT_OK;
+  if (!status) {
+    Entered entered(tape, function);
+    status = entered.status();
+    if (!status) return body();
+  }
+  release_call(call);
   return status;
 }
 
@@ -267,16 +294,19 @@ ckpt_status backward(const char *function, Recording &r, const ckpt_buffer *outp
 extern "C" {
 
 ckpt_status ckpt_segment_begin(ckpt_tape *tape, const ckpt_segment *segment, const ckpt_call *call, ckpt_frame **out_frame) {
-  if (out_frame == nullptr) return null_argument(__func__, "out_frame", "an address");
+  if (out_frame == nullptr) {
+    const ckpt_status status = null_argument(__func__, "out_frame", "an address");
+    release_call(call);
+    return status;
+  }
   *out_frame = nullptr;
-  if (tape == nullptr) return null_argument(__func__, "tape", "a tape");
-  Entered entered(tape, __func__);
-  CKPT_TRY(entered.status());
-  CKPT_TRY(begin_or_release(__func__, tape, segment, call));
-  tape->frame_is_open.store(true);
-  *out_frame = &tape->frame;
-  tape->retain();  // until the frame has ended
-  return CKPT_OK;
+  return with_call(__func__, tape, call, [&, function = __func__]() -> ckpt_status {
+    CKPT_TRY(begin_or_release(function, tape, segment, call));
+    tape->frame_is_open.store(true);
+    *out_frame = &tape->frame;
+    tape->retain();  // until the frame has ended
+    return CKPT_OK;
+  });
 }
 
 ckpt_status ckpt_segment_end(ckpt_frame *frame, ckpt_status status, ckpt_buffer *out_outputs) {
@@ -302,12 +332,17 @@ ckpt_status ckpt_segment_end(ckpt_frame *frame, ckpt_status status, ckpt_buffer 
 }
 
 ckpt_status ckpt_segment_run(ckpt_tape *tape, const ckpt_segment *segment, const ckpt_call *call, ckpt_buffer *out_outputs) {
-  if (tape == nullptr) return null_argument(__func__, "tape", "a tape");
-  Entered entered(tape, __func__);
-  CKPT_TRY(entered.status());
-  CKPT_TRY(begin_or_release(__func__, tape, segment, call));
-  const ckpt_status status = guarded(__func__, [&] { return tape->current->run_first(&tape->frame); });
-  return end_segment(__func__, tape, status, out_outputs);
+  return with_call(__func__, tape, call, [&, function = __func__]() -> ckpt_status {
+    if (segment != nullptr && segment->forward == nullptr && !(tape->current != nullptr && tape->current->dry())) {
+      const ckpt_status status = fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: segment '%s' has no forward; write its code between ckpt_segment_begin and ckpt_segment_end", function,
+                                      segment->shape->name().c_str());
+      release_call(call);
+      return status;
+    }
+    CKPT_TRY(begin_or_release(function, tape, segment, call));
+    const ckpt_status status = guarded(function, [&] { return tape->current->run_first(&tape->frame); });
+    return end_segment(function, tape, status, out_outputs);
+  });
 }
 
 ckpt_status ckpt_tape_release(ckpt_tape *tape, ckpt_buffer buffer) {

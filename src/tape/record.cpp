@@ -295,11 +295,7 @@ void Recording::open_first(ckpt_frame *frame) {
 }
 
 Status Recording::run_first(ckpt_frame *frame) {
-  if (dry()) return CKPT_OK;
-  const ckpt_segment &segment = *calls_[frame->node].segment;
-  if (segment.forward == nullptr)
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_segment_run: segment '%s' has no forward; write its code between ckpt_segment_begin and ckpt_segment_end", segment.shape->name().c_str());
-  return segment.forward(calls_[frame->node].user, frame);
+  return dry() ? CKPT_OK : calls_[frame->node].segment->forward(calls_[frame->node].user, frame);
 }
 
 Status Recording::end_segment(ckpt_frame *frame, Status status, ckpt_buffer *outputs) {
