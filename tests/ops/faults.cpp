@@ -16,8 +16,11 @@ thread_local int64_t allocations_left = -1;  // -1: all succeed
 
 bool refused() { return allocations_left >= 0 && allocations_left-- == 0; }
 
+void *get_or_null(size_t bytes, size_t alignment) noexcept {
+  return refused() ? nullptr : std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+}
 void *get(size_t bytes, size_t alignment) {
-  void *data = refused() ? nullptr : std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+  void *data = get_or_null(bytes, alignment);
   if (data == nullptr) throw std::bad_alloc();
   return data;
 }
@@ -26,6 +29,11 @@ void *get(size_t bytes, size_t alignment) {
 
 void *operator new(size_t bytes) { return get(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
 void *operator new(size_t bytes, std::align_val_t alignment) { return get(bytes, static_cast<size_t>(alignment)); }
+// The sanitizers have their own of these, so they are replaced as well.
+void *operator new(size_t bytes, const std::nothrow_t &) noexcept { return get_or_null(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+void *operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+  return get_or_null(bytes, static_cast<size_t>(alignment));
+}
 void operator delete(void *data) noexcept { std::free(data); }
 void operator delete(void *data, size_t) noexcept { std::free(data); }
 void operator delete(void *data, std::align_val_t) noexcept { std::free(data); }
