@@ -232,7 +232,7 @@ void Verifier::find_made(uint32_t node, const Bits &want) {
           }
       if (group != 0 && !kernel[k]) continue;  // by itself: what it reads is there
       s.item(k).reads.each([&](uint32_t r) {
-        if (!is_live(node, r) && (group == 0 || s.item(r).group != group)) add(made_, r);
+        if (!is_live(node, r)) add(made_, r);
       });
     }
   }
@@ -251,10 +251,10 @@ double Verifier::seconds(uint32_t node) const {
   return sum;
 }
 
-// All of them belong to one segment at a time, so the first and the last tell.
+// All of them belong to one segment, since no other could act while they were live.
 Status Verifier::check_recompute_slots(uint32_t node) const {
   if (again_live_.empty()) return CKPT_OK;
-  const auto &[other, slot] = again_live_.begin()->first != node ? *again_live_.begin() : *again_live_.rbegin();
+  const auto &[other, slot] = *again_live_.begin();
   if (other == node) return CKPT_OK;
   return fail(CKPT_ERROR_INVALID_PLAN, "action %zu: segment %u acts while slot '%s' of segment %u is live, which is marked RECOMPUTE", number_, node, f_.name(other, slot), other);
 }

@@ -51,6 +51,7 @@ struct RandomGraphLimits {
   bool in_place = true;
   bool read_at_end = true;
   bool rare_roots = true;  // roots that are not the default ones
+  bool plain = false;      // a chain without flags, groups and the like
 };
 
 struct RandomGraph {
@@ -67,7 +68,7 @@ class GraphMaker {
     graph.rule.alignment_bytes = std::vector<size_t>{1, 64, 256}[g_.below(3)];
     if (g_.one_in(4)) graph.rule.guard_bytes = graph.rule.alignment_bytes;
     graph.root_grads_in_arena = g_.one_in(3);
-    for (uint32_t k = 0, count = 1 + g_.below(2); k < count; ++k) {
+    for (uint32_t k = 0, count = limits_.plain ? 1 : 1 + g_.below(2); k < count; ++k) {
       const size_t bytes = size(), grad_bytes = g_.one_in(5) ? size() : 0;
       const bool caller = g_.one_in(2);
       graph.add_input(bytes, grad_bytes, caller, static_cast<uint8_t>(g_.below(3)));
@@ -154,7 +155,32 @@ class GraphMaker {
       if ((*slots)[k].flags & CKPT_SLOT_TRANSIENT) (*outputs)[0].reads.set(k);
   }
 
+  void plain_node() {
+    Graph &graph = r_.graph;
+    const uint32_t slot_count = g_.below(limits_.slots + 1);
+    std::vector<Item> slots(slot_count), outputs(1);
+    for (uint32_t k = 0; k < slot_count; ++k) {
+      slots[k].name = "s" + std::to_string(k);
+      slots[k].bytes = size();
+      slots[k].cost_seconds = seconds();
+      slots[k].reads = reads(k);
+      if (g_.one_in(4)) slots[k].flags = CKPT_SLOT_TRANSIENT;
+    }
+    outputs[0].name = "o0";
+    outputs[0].bytes = size();
+    outputs[0].cost_seconds = seconds();
+    outputs[0].reads = reads(slot_count);
+    make_consistent(&slots, &outputs);
+    Result<Shape> made = Shape::create("n" + std::to_string(graph.node_count()), slots, outputs, {0}, 0, 0, true, false);
+    EXPECT_TRUE(made.ok()) << last_error();
+    graph.shapes.push_back(std::make_shared<const Shape>(std::move(*made)));
+    const uint32_t inputs[] = {graph.value_count() - 1};
+    const uint32_t n = graph.add_node(graph.shapes.back().get(), inputs, nullptr, nullptr);
+    graph.nodes[n].backward_seconds = seconds();
+  }
+
   void node() {
+    if (limits_.plain) return plain_node();
     Graph &graph = r_.graph;
     std::shared_ptr<const Shape> s;
     std::vector<size_t> slot_bytes, output_bytes;
