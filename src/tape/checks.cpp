@@ -81,7 +81,8 @@ Status Recording::check_reads(const ckpt_frame &first) {
   copy_all(true);
   Bits done;
   for (uint32_t k = 0; k < s.item_count() && !bad; ++k) {
-    if (done.has(k) || s.keep().has(k)) continue;
+    // A pass without backward does not make what only backward reads.
+    if (done.has(k) || s.keep().has(k) || !first.todo.has(k)) continue;
     const bool alone = k < s.slot_count() && (s.item(k).flags & CKPT_SLOT_ALONE);
     Bits reads = s.item(k).reads;
     Bits todo = Bits::one(k);
