@@ -26,6 +26,16 @@ static void progress(FILE *people, const struct options *o, const struct state *
   fflush(people);
 }
 
+static void write_list(FILE *file, const char *name, const double *values, uint64_t count) {
+  fprintf(file, ", \"%s\": [", name);
+  for (uint64_t k = 0; k < count; ++k) {
+    if (k > 0) fputs(", ", file);
+    report_number(file, values[k]);
+  }
+  fputs("]", file);
+}
+
+/* seconds: `count` of the wall's, then as many of all threads. */
 static int write_json(const struct model *model, const struct run *run, const struct state *state, const struct measured *last, double *seconds,
                       uint64_t count) {
   FILE *file = report_open(model->options);
@@ -39,14 +49,11 @@ static int write_json(const struct model *model, const struct run *run, const st
   report_number(file, last->loss);
   fprintf(file, ", \"peak_predicted_bytes\": %zu, \"peak_measured_bytes\": %zu, \"arena_predicted_bytes\": %zu, \"arena_measured_bytes\": %zu",
           last->peak_predicted, last->peak_measured, last->arena_predicted, last->arena_measured);
-  fputs(", \"each_step_seconds\": [", file);
-  for (uint64_t k = 0; k < count; ++k) {
-    if (k > 0) fputs(", ", file);
-    report_number(file, seconds[k]);
-  }
+  write_list(file, "each_step_seconds", seconds, count);
+  write_list(file, "each_step_cpu_seconds", seconds + count, count);
   const uint64_t skip = count > 2 ? 2 : count - 1; /* costs are measured in the first two */
   const double step_seconds = median(seconds + skip, (size_t)(count - skip));
-  fputs("], \"step_seconds\": ", file);
+  fputs(", \"step_seconds\": ", file);
   report_number(file, step_seconds);
   fputs(", \"tokens_per_second\": ", file);
   report_number(file, (double)(model->options->batch * model->options->accumulation * model->options->sequence) / step_seconds);
@@ -76,6 +83,7 @@ static int train_steps(struct model *model, struct state *state, struct run *run
     if (!failed && traced) failed = timeline_stop(timeline, run->tape);
     if (failed) return failed;
     seconds[k] = m.seconds;
+    seconds[o->steps + k] = m.cpu_seconds;
     progress(people, o, state, &m, k + 1, seconds_now() - start);
     const int due = k + 1 == o->steps || (o->save_every > 0 && (k + 1) % o->save_every == 0);
     if (o->save != NULL && due) failed = save_write(o->save, o, model->text, state, model->parameter_count);
@@ -91,7 +99,7 @@ static int train(struct model *model) {
   struct state state = {0};
   struct run run = {0};
   struct timeline timeline = {0};
-  double *seconds = calloc((size_t)o->steps, sizeof *seconds);
+  double *seconds = calloc(2 * (size_t)o->steps, sizeof *seconds);
   int failed = seconds == NULL ? complain("out of memory for %llu steps", (unsigned long long)o->steps) : 0;
   if (!failed) failed = state_open(model, &state);
   if (!failed) failed = state_init(model, &state);

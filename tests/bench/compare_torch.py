@@ -3,8 +3,9 @@ a block (torch.utils.checkpoint against every_segment).
 
     python3 tests/bench/compare_torch.py --train-gpt build/release/examples/train_gpt [--json=FILE] [options]
 
-Both run in turn, a few steps each, several times over; the figures are medians, and the ratio is libckpt / PyTorch. First it is
-shown that both are the same model: from the same parameters and batch, the loss before and after four AdamW steps is the same.
+Both run in turn, a few steps each, several times over; the figures are medians, and the ratio is libckpt / PyTorch. On a machine
+that does other work too, take --threads 1 and the ratio of CPU seconds. First it is shown that both are the same model: from the
+same parameters and batch, the loss before and after four AdamW steps is the same.
 
 Memory: PyTorch's peak is the most that its CPU allocator had in use in a step, beyond what was in use before (parameters,
 gradients and moments are there already); libckpt's is the arena's height. Peak resident memory of a process is given beside it.
@@ -249,17 +250,19 @@ def torch_resident(mode):
 # ---- time ----
 
 def measure(o, trainer, text, path):
-    times = {(who, mode): [] for who in ("libckpt", "torch") for mode in MODES}
+    times = {(who, mode, clock): [] for who in ("libckpt", "torch") for mode in MODES for clock in ("wall", "cpu")}
     last = {}
     for number in range(o.rounds):
         for mode, checkpointed in MODES.items():
             last[mode] = train_gpt(o, path, o.steps + 2, mode)
-            times["libckpt", mode] += last[mode]["each_step_seconds"][2:]
+            times["libckpt", mode, "wall"] += last[mode]["each_step_seconds"][2:]
+            times["libckpt", mode, "cpu"] += last[mode]["each_step_cpu_seconds"][2:]
             for k in range(o.steps + 1):
-                start = time.perf_counter()
+                start, cpu = time.perf_counter(), time.process_time()
                 trainer.step(*text.batch(o), checkpointed)
                 if k > 0:
-                    times["torch", mode].append(time.perf_counter() - start)
+                    times["torch", mode, "wall"].append(time.perf_counter() - start)
+                    times["torch", mode, "cpu"].append(time.process_time() - cpu)
         print(f"round {number + 1} of {o.rounds}", file=sys.stderr)
     return times, last
 
@@ -282,10 +285,12 @@ def main(o):
         times, last = measure(o, trainer, text, path)
         rows = []
         for mode, checkpointed in MODES.items():
-            mine, theirs = spread(times["libckpt", mode]), spread(times["torch", mode])
+            mine, theirs = spread(times["libckpt", mode, "wall"]), spread(times["torch", mode, "wall"])
+            cpu = [spread(times[who, mode, "cpu"]) for who in ("libckpt", "torch")]
             peak, rss = allocator_peak(o, trainer, text, checkpointed), torch_resident(mode)
             rows.append({"mode": mode, "libckpt_step_seconds": mine, "torch_step_seconds": theirs,
                          "step_time_ratio": mine["median"] / theirs["median"], "best_step_time_ratio": mine["least"] / theirs["least"],
+                         "libckpt_cpu_seconds": cpu[0], "torch_cpu_seconds": cpu[1], "cpu_time_ratio": cpu[0]["median"] / cpu[1]["median"],
                          "libckpt_arena_bytes": last[mode]["arena_measured_bytes"], "torch_peak_bytes": peak,
                          "torch_saved_bytes": saved_bytes(o, trainer, text, checkpointed),
                          "memory_ratio": last[mode]["arena_measured_bytes"] / peak,
@@ -295,9 +300,10 @@ def main(o):
     config |= {"torch": torch.__version__, "blas": last["store_all"]["config"]["blas"], "isa": last["store_all"]["config"]["isa"]}
     out = {"rows": rows, "same_model": same, "config": config}
     people = sys.stderr if o.json == "-" else sys.stdout
-    print(f"{'mode':<14} {'libckpt s':>10} {'torch s':>10} {'ratio':>7} {'arena MiB':>10} {'torch peak MiB':>15} {'ratio':>7}", file=people)
+    print(f"{'mode':<14} {'libckpt s':>10} {'torch s':>10} {'ratio':>7} {'of CPU':>7} {'arena MiB':>10} {'torch peak MiB':>15} {'ratio':>7}", file=people)
     for r in rows:
         print(f"{r['mode']:<14} {r['libckpt_step_seconds']['median']:>10.3f} {r['torch_step_seconds']['median']:>10.3f} {r['step_time_ratio']:>7.3f} "
+              f"{r['cpu_time_ratio']:>7.3f} "
               f"{r['libckpt_arena_bytes'] / 2**20:>10.1f} {r['torch_peak_bytes'] / 2**20:>15.1f} {r['memory_ratio']:>7.3f}", file=people)
     if o.json == "-":
         print(json.dumps(out))
