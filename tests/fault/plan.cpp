@@ -131,7 +131,7 @@ TEST(PlanFaults, EveryStrategy) {
       d.recompute_patterns = patterns;
       d.recompute_pattern_count = 1;
     }
-    const int64_t stride = s == CKPT_STRATEGY_AUTO ? 501 : 1;
+    const int64_t stride = s == CKPT_STRATEGY_AUTO ? 2003 : 1;
     size_t minimum = 0;
     fail_each(stride, [&] { return ckpt_plan_minimum_budget(chain, &d, &minimum); });
     d.budget_bytes = minimum;
