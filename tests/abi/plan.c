@@ -145,11 +145,7 @@ static void chains(void **state) {
   assert_true(ckpt_chain_hash(a) == ckpt_chain_hash(b));
   assert_true(ckpt_chain_hash(a) != ckpt_chain_hash(c));
   assert_true(ckpt_chain_hash(NULL) == 0);
-  ckpt_chain_destroy(a);
-  ckpt_chain_destroy(b);
-  ckpt_chain_destroy(c);
-  ckpt_chain_destroy(NULL);
-
+  ckpt_chain_destroy(a), ckpt_chain_destroy(b), ckpt_chain_destroy(c), ckpt_chain_destroy(NULL);
   build(&bad, 2);
   refused(ckpt_chain_create(&bad.desc, NULL), CKPT_ERROR_INVALID_ARGUMENT, "out_chain is NULL");
   refused(ckpt_chain_create(NULL, &none), CKPT_ERROR_INVALID_ARGUMENT, "desc is NULL");
@@ -531,10 +527,8 @@ static void outputs_over_inputs(void **state) {
   assert_true(summary_of(plan).peak_bytes < summary_of(apart).peak_bytes);
   check_verified(chain, plan);
   check_verified(plain, apart);
-  ckpt_plan_destroy(plan);
-  ckpt_plan_destroy(apart);
-  ckpt_chain_destroy(chain);
-  ckpt_chain_destroy(plain);
+  ckpt_plan_destroy(plan), ckpt_plan_destroy(apart);
+  ckpt_chain_destroy(chain), ckpt_chain_destroy(plain);
 }
 
 /* Encoder, bottleneck, decoder with skip connections, sizes from 1 KiB to 64 MiB. */
