@@ -13,7 +13,7 @@ source tests/deps.sh
 
 output=build/examples-output
 arguments=("$@")
-[ $# -gt 0 ] || arguments=(--layers 6 --channels 128 --heads 4 --sequence 128 --batch 8 --dropout 0.1 --steps 8)
+[ $# -gt 0 ] || arguments=(--layers 8 --channels 192 --heads 6 --sequence 256 --batch 4 --dropout 0.1 --steps 8)
 
 echo "== [1/4] dependencies"
 ckpt_install build || exit 1

@@ -66,7 +66,7 @@ static int height_of(struct comparison *c, uint32_t id, size_t *out_height, size
   return failed;
 }
 
-/* Rows of AUTO: the budgets given, or four from the smallest that works towards all that store_all takes. */
+/* Rows of AUTO: the budgets given, or five from the smallest that works towards all that store_all takes. */
 static int add_auto(struct comparison *c) {
   const struct options *o = c->model->options;
   for (uint32_t k = 0; k < o->budget_count; ++k) {
@@ -77,9 +77,10 @@ static int add_auto(struct comparison *c) {
   size_t all = 0, minimum = 0, unused = 0;
   int failed = height_of(c, CKPT_STRATEGY_STORE_ALL, &all, &unused);
   if (!failed) failed = height_of(c, CKPT_STRATEGY_AUTO, &unused, &minimum);
-  for (size_t quarter = 0; quarter < 4 && !failed; ++quarter) {
-    const size_t step = all > minimum ? (all - minimum) / 4 : 0;
-    if (step > 0 || quarter == 0) failed = add_row(c, CKPT_STRATEGY_AUTO, 0, minimum + quarter * step);
+  static const size_t eighths[] = {0, 1, 2, 4, 6};
+  for (size_t k = 0; k < sizeof eighths / sizeof eighths[0] && !failed; ++k) {
+    const size_t step = all > minimum ? (all - minimum) / 8 : 0;
+    if (step > 0 || k == 0) failed = add_row(c, CKPT_STRATEGY_AUTO, 0, minimum + eighths[k] * step);
   }
   return failed;
 }
