@@ -82,34 +82,49 @@ Status Recording::expect(KnownPtr known) {
   gradients_ = &known_->gradients;
   measuring_ = known_->measured_steps < 2;
   tape_->cache.touch(known_.get());
-  ++tape_->plan_hit_count;
+  if (next_node_ == 0) ++tape_->plan_hit_count;
   return predict();
 }
 
 // What this step will need, others' blocks in the arena included. A plan that no longer fits beside them is made anew.
 Status Recording::predict() {
-  const plan::Planned *p = &known_->plan;
-  plan::Simulation sim = p->prediction;
-  if (!tape_->arena->placer().empty()) {
-    const arena::Placer start = tape_->paper();
-    CKPT_TRY(plan::simulate_step(*known_->graph, known_->gradients, p->program, start, &sim));
-    if (sim.height > tape_->budget && next_node_ == 0) {
-      auto other = std::make_shared<Known>(*known_);
-      other->plan = {};
-      plan::PlanRequest request = tape_->request;
-      request.budget = tape_->budget;
-      CKPT_TRY(plan::make_plan(*other->graph, other->gradients, request, start, &other->plan));
-      sim = other->plan.prediction;
-      known_ = std::move(other);
-      graph_ = own_graph_ != nullptr ? own_graph_.get() : known_->graph.get();
-      machine_.rebind(graph_);
-      gradients_ = &known_->gradients;
-    }
-  }
+  plan::Simulation sim = known_->plan.prediction;
+  if (next_node_ > 0) CKPT_TRY(predict_rest(&sim));
+  else if (!tape_->arena->placer().empty()) CKPT_TRY(predict_beside(&sim));
   predicted_peak_ = sim.peak;
   predicted_height_ = sim.height;
   predicted_recompute_ = sim.recompute_seconds;
   minimum_budget_ = known_->plan.minimum_budget;
+  return CKPT_OK;
+}
+
+// In the middle of a recording: what it holds itself is there already, so only the rest of the program is simulated.
+Status Recording::predict_rest(plan::Simulation *sim) {
+  const std::span<const plan::Action> actions = known_->plan.program.actions;
+  plan::PaperMachine paper = machine_.with_backend(plan::Paper{known_->graph->rule, tape_->paper()});
+  paper.rebind(known_->graph.get());
+  plan::Simulation rest;
+  CKPT_TRY(plan::simulate(paper, known_->gradients, actions.subspan(next_action_), &rest));
+  sim->peak = std::max(machine_.backend().peak, rest.peak);
+  sim->height = std::max(machine_.backend().height(), rest.height);
+  return CKPT_OK;
+}
+
+// At the begin of a recording, beside what others hold.
+Status Recording::predict_beside(plan::Simulation *sim) {
+  const arena::Placer start = tape_->paper();
+  CKPT_TRY(plan::simulate_step(*known_->graph, known_->gradients, known_->plan.program, start, sim));
+  if (sim->height <= tape_->budget) return CKPT_OK;
+  auto other = std::make_shared<Known>(*known_);
+  other->plan = {};
+  plan::PlanRequest request = tape_->request;
+  request.budget = tape_->budget;
+  CKPT_TRY(plan::make_plan(*other->graph, other->gradients, request, start, &other->plan));
+  *sim = other->plan.prediction;
+  known_ = std::move(other);
+  graph_ = own_graph_ != nullptr ? own_graph_.get() : known_->graph.get();
+  machine_.rebind(graph_);
+  gradients_ = &known_->gradients;
   return CKPT_OK;
 }
 

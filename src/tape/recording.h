@@ -97,6 +97,7 @@ class Recording {
   uint32_t generation() const { return generation_; }
   uint64_t node_count() const { return next_node_; }
   bool spent() const { return spent_; }         // a retained recording that has been run once, at least
+  bool lost() const { return lost_; }           // something failed half way: the recording must end
   // Is there anything in it that its tape does not know yet?
   bool teaches() const;
   bool followed() const { return known_ != nullptr && !departed_; }
@@ -146,6 +147,8 @@ class Recording {
   Result<KnownPtr> other_match(const Event &event) const;
   Status expect(KnownPtr known);
   Status predict();
+  Status predict_rest(plan::Simulation *sim);
+  Status predict_beside(plan::Simulation *sim);
   void depart();
   bool call_in_progress() const { return placed_; }
   plan::Graph &own();  // the graph of this recording alone: copied from the known one on first use
@@ -195,6 +198,8 @@ class Recording {
   bool spent_ = false;
   bool measuring_ = false;
   bool placed_ = false;      // the segment that begins is in the graph
+  bool run_open_ = false;    // run_ has begun and not ended
+  bool lost_ = false;
 
   KnownPtr known_;
   std::unique_ptr<plan::Graph> own_graph_;
