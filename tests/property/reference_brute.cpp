@@ -117,9 +117,9 @@ TEST(Brute, AgreesWithItsOwnPrograms) {
 }
 
 TEST(Brute, IsNeverBeaten) {
-  sweep("graphs with every flag", {.nodes = 3, .slots = 3}, 80, 1);
-  sweep("graphs that can run again", {.nodes = 3, .slots = 3, .not_replayable = false, .read_at_end = false, .rare_roots = false}, 80, 2);
-  sweep("plain chains", {.nodes = 3, .slots = 3, .plain = true}, 80, 3);
+  sweep("graphs with every flag", {.nodes = 3, .slots = 3}, 80 / kSlow, 1);
+  sweep("graphs that can run again", {.nodes = 3, .slots = 3, .not_replayable = false, .read_at_end = false, .rare_roots = false}, 80 / kSlow, 2);
+  sweep("plain chains", {.nodes = 3, .slots = 3, .plain = true}, 80 / kSlow, 3);
 }
 
 }  // namespace
