@@ -135,7 +135,10 @@ class Trainer:
         self.model.load(values)
         groups = [{"params": [p for p in self.model.parameters() if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
                   {"params": [p for p in self.model.parameters() if p.dim() == 1], "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, fused=True)
+        try:
+            self.optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, fused=True)
+        except (TypeError, RuntimeError):  # PyTorch 1
+            self.optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE)
         for p in self.model.parameters():
             p.grad = torch.zeros_like(p)
 
@@ -196,13 +199,17 @@ def check_same_model(o, folder):
 
 # ---- memory ----
 
+def storage_of(tensor):
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()  # PyTorch 1
+
+
 def saved_bytes(o, trainer, text, checkpointed):
     """What autograd keeps for backward, each storage once, parameters left out."""
-    own = {p.untyped_storage().data_ptr() for p in trainer.model.parameters()}
+    own = {storage_of(p).data_ptr() for p in trainer.model.parameters()}
     seen = {}
 
     def pack(tensor):
-        storage = tensor.untyped_storage()
+        storage = storage_of(tensor)
         if storage.data_ptr() not in own:
             seen[storage.data_ptr()] = storage.nbytes()
         return tensor
@@ -218,10 +225,11 @@ def allocator_peak(o, trainer, text, checkpointed):
     batch = text.batch(o)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         trainer.step(*batch, checkpointed)
-    events = sorted((e.start_ns(), e.nbytes()) for e in profile.profiler.kineto_results.events() if e.name() == "[memory]")
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    events.sort(key=lambda e: e.start_ns() if hasattr(e, "start_ns") else e.start_us())  # PyTorch 1
     live = peak = 0
-    for _, change in events:
-        live += change
+    for event in events:
+        live += event.nbytes()
         peak = max(peak, live)
     return peak
 
@@ -273,6 +281,9 @@ def spread(values):
 
 def main(o):
     torch.set_num_threads(o.threads)
+    if o.attention == "tiled" and not hasattr(functional, "scaled_dot_product_attention"):
+        print(f"skipped: PyTorch {torch.__version__} has no scaled_dot_product_attention for --attention tiled", file=sys.stderr)
+        sys.exit(SKIPPED)
     if o.child:
         return child(o)
     with tempfile.TemporaryDirectory() as name:
