@@ -416,5 +416,57 @@ TEST(Machine, AnOutputTakesItsInputsPlace) {
   EXPECT_TRUE(backend.book->live.empty());
 }
 
+// Over what it may not take: nothing is placed, and nothing happens.
+TEST(Machine, AnOutputTakesNoOtherPlace) {
+  struct Wrong {
+    bool caller_input, keep, twice;
+    size_t bytes;
+    std::vector<uint32_t> in_place;
+  };
+  const Wrong fine{false, false, false, 16, {0}};
+  std::vector<Wrong> wrong(6, fine);
+  wrong[0].caller_input = true;
+  wrong[1].keep = true;
+  wrong[2].twice = true;
+  wrong[3].bytes = 17;
+  wrong[4].in_place = {0, 1};  // two outputs over one input
+  wrong[5].in_place = {2};     // names no input
+  wrong.push_back(fine);
+  for (size_t k = 0; k < wrong.size(); ++k) {
+    SCOPED_TRACE(k);
+    const Wrong &w = wrong[k];
+    Graph g;
+    g.rule.alignment_bytes = 1;
+    g.add_input(16, 0, w.caller_input, CKPT_GRAD_NONE);
+    std::vector<Item> outputs = {item("o", w.bytes), item("p", 16), item("q", 16)};
+    outputs[0].in_place_input = outputs[1].in_place_input = 1;
+    auto make = Shape::create("make", {}, {item("x", 16, {}, w.keep ? uint32_t{CKPT_OUTPUT_KEEP} : 0)}, {0}, 0, 0, true, false);
+    auto use = Shape::create("use", {}, outputs, w.twice ? std::vector<uint32_t>{0, 0} : std::vector<uint32_t>{0}, 0, 0, true, false);
+    ASSERT_TRUE(make.ok() && use.ok()) << last_error();
+    g.shapes = {std::make_shared<const Shape>(std::move(*make)), std::make_shared<const Shape>(std::move(*use))};
+    g.add_node(g.shapes[0].get(), std::vector<uint32_t>{0}, nullptr, nullptr);
+    const uint32_t value = w.caller_input ? 0 : 1;
+    g.add_node(g.shapes[1].get(), std::vector<uint32_t>(w.twice ? 2 : 1, value), nullptr, nullptr);
+    const GradientMap gradients = derive_gradients(g, default_roots(g));
+    Strict backend;
+    StrictMachine m(&g, backend);
+    ASSERT_EQ(m.start(gradients), CKPT_OK);
+    ASSERT_EQ(act(&m, gradients, {ActionKind::forward, 0, Bits::one(0), {}}), CKPT_OK);
+    const LiveState before = m.state();
+    const std::map<BlockId, size_t> blocks = backend.book->live;
+    Action a{ActionKind::forward, 1, Bits::first(3), {}};
+    for (uint32_t o : w.in_place) a.in_place.set(o);
+    if (k + 1 == wrong.size()) {
+      EXPECT_EQ(act(&m, gradients, a), CKPT_OK) << last_error();
+      continue;
+    }
+    refused(act(&m, gradients, a), "cannot be placed over an input");
+    EXPECT_TRUE(same(before, m.state()));
+    EXPECT_EQ(blocks, backend.book->live);
+    a.in_place = {};
+    EXPECT_EQ(act(&m, gradients, a), CKPT_OK) << last_error();
+  }
+}
+
 }  // namespace
 }  // namespace plan_test
