@@ -24,6 +24,8 @@ struct Family {
 
 constexpr bool ordered(Order order) { return order == Order::by_rate || order == Order::from_end; }
 
+constexpr bool same_row(const Family &a, const Family &b) { return a.group == b.group && a.again == b.again && a.order == b.order; }
+
 class Candidates {
  public:
   Candidates(const Graph &graph, const GradientMap &gradients);

@@ -17,8 +17,8 @@ class Search {
     start_.set_limit(arena::kUnbounded);
     const double seconds = graph.forward_seconds() + graph.backward_seconds();
     ticks_per_second_ = seconds > 0 ? kTicks / seconds : 0;
-    const size_t weight = graph.item_bytes.size() * (in_flight > 1 ? size_t{3} * in_flight + 1 : 1);
-    const size_t least = std::clamp<size_t>(4 * kWork / std::max<size_t>(weight, 1), kLeastTries, 40);
+    const size_t weight = (graph.item_bytes.size() + 3 * size_t{graph.node_count()}) * (in_flight > 1 ? size_t{3} * in_flight + 1 : 1);
+    const size_t least = std::clamp<size_t>(5 * kWork / 2 / std::max<size_t>(weight, 1), kLeastTries, 40);
     tries_ = static_cast<uint32_t>(std::clamp<size_t>(kWork / std::max<size_t>(weight, 1), least, kMostTries));
   }
 
@@ -26,16 +26,19 @@ class Search {
 
  private:
   static constexpr double kTicks = 1e11;                             // in a whole step
-  static constexpr size_t kWork = 1'000'000;                         // items of all simulated programs together
+  static constexpr size_t kWork = 1'600'000;                         // items of all simulated programs together
   static constexpr size_t kLeastTries = 14, kMostTries = 400;
   static constexpr uint64_t kRunsAtOnce = 60'000, kRunsAtAll = 4'000'000;  // of Again::nothing: always; if nothing else fits
   static constexpr size_t kLarge = 20'000;                           // items: where the smallest budget is looked for on demand
   static constexpr double kFine = 1.0 / 256;                         // stairs closer than that are close enough
+  static constexpr double kFlat = 0.1;
 
   Status try_one(const Family &family, uint32_t member, Point *point, Planned *planned) const;
   Status add(const Family &family, uint32_t member);
   Status try_corners();
   Status try_between();
+  std::vector<Family> rows_through(const Point &high, const Point &low) const;
+  bool member_at(const Family &row, size_t height, const Point &low, uint32_t *member) const;
   Status try_gap(const Point &high, const Point &low, bool *any);
   double steepness(const Point &high, const Point &low) const;
   Status refine(size_t budget, size_t stair, Point *point) const;
@@ -101,14 +104,12 @@ Status Search::try_corners() {
     for (uint32_t m = 0; m < candidates_.size(Order::from_end); ++m) CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::from_end), m));
   if (tries_ >= 60)
     for (uint32_t m = 0; m < candidates_.size(Order::all_but); ++m) CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::all_but), m));
-  for (uint32_t m = 0; m < candidates_.size(Order::each); ++m) {
-    CKPT_TRY(add(candidates_.family(1, Again::boundaries, Order::each), m));
-    CKPT_TRY(add(candidates_.family(1, Again::everything, Order::each), m));
-  }
+  for (uint32_t m = 0; m < candidates_.size(Order::each); ++m)
+    for (Again again : {Again::everything, Again::boundaries, Again::nothing}) CKPT_TRY(add(candidates_.family(1, again, Order::each), m));
   for (uint32_t g : groups())
-    for (Again again : {Again::everything, Again::boundaries, Again::halves}) {
-      if ((again == Again::boundaries && g < 3) || (again == Again::halves && g < 5)) continue;
-      if (tries_ == kLeastTries && (again == Again::halves || (again == Again::boundaries && g != sqrt_group(graph_.node_count())))) continue;
+    for (Again again : {Again::everything, Again::boundaries, Again::halves, Again::nothing}) {
+      if ((again == Again::boundaries && g < 3) || (again == Again::halves && g < 5) || (again == Again::nothing && g > 16 + 4000 / graph_.node_count())) continue;
+      if (tries_ == kLeastTries && (again == Again::halves || again == Again::nothing || (again == Again::boundaries && g != sqrt_group(graph_.node_count())))) continue;
       CKPT_TRY(add(candidates_.family(g, again, Order::by_rate), 0));
     }
   if (graph_.node_count() <= 2) return CKPT_OK;
@@ -121,29 +122,42 @@ Status Search::try_corners() {
 double Search::steepness(const Point &high, const Point &low) const {
   const double memory = std::log(static_cast<double>(high.height) / static_cast<double>(std::max<size_t>(low.height, 1)));
   const double time = std::log((kTicks + static_cast<double>(low.ticks)) / (kTicks + static_cast<double>(high.ticks)));
-  return memory <= kFine || time <= kFine / 16 ? 0 : memory * time;
+  // Also where they take nearly the same time: what keeps more than the lower one may be faster than the higher one.
+  return memory <= kFine || time <= 0 ? 0 : memory * (time + kFlat);
 }
 
-// Goes up from the lower stair, and down from the higher one, by parts of what lies between them.
-Status Search::try_gap(const Point &high, const Point &low, bool *any) {
-  const double bytes = static_cast<double>(high.height - low.height);
-  for (const double part : {0.5, 0.25, 0.75}) {
-    const size_t before = found_.points().size();
-    for (const Order order : {Order::by_rate, Order::from_end}) {
-      if (ordered(low.family.order) && low.family.size != 1 && (low.member == 0 || low.family.order == order)) {
-        const Family row = candidates_.family(low.family.group, low.family.again, order);
-        if (const uint32_t m = candidates_.member_above(order, low.member, bytes * part); m < row.size) CKPT_TRY(add(row, m));
-      }
-      if (high.family.order != order || high.member == 0) continue;
-      // The first member that is no further down.
-      uint32_t from = 0, to = high.member;
-      while (from < to) {
-        const uint32_t middle = from + (to - from) / 2;
-        if (candidates_.member_above(order, middle, bytes * part) > high.member) to = middle;
-        else from = middle + 1;
-      }
-      CKPT_TRY(add(high.family, from));
+std::vector<Family> Search::rows_through(const Point &high, const Point &low) const {
+  std::vector<Family> rows;
+  const auto add_both = [&](uint32_t group, Again again) {
+    for (Order order : {Order::by_rate, Order::from_end}) {
+      const Family row = candidates_.family(group, again, order);
+      if (std::none_of(rows.begin(), rows.end(), [&](const Family &r) { return same_row(r, row); })) rows.push_back(row);
     }
+  };
+  for (const Point *p : {&low, &high})
+    if (p->family.group > 1) add_both(p->family.group, p->family.again);
+  add_both(1, Again::boundaries);
+  return rows;
+}
+
+// The member of a row that is about so high and may be faster than `low`; false: none that is not tried.
+bool Search::member_at(const Family &row, size_t height, const Point &low, uint32_t *member) const {
+  const Bracket b = found_.bracket(row, height);
+  // The more it keeps the less it takes: what lies between is no faster than what lies above.
+  if (b.below == nullptr || (b.above != nullptr && b.above->ticks >= low.ticks)) return false;
+  const uint32_t last = b.above != nullptr ? b.above->member - 1 : row.size - 1;
+  *member = std::min(last, candidates_.member_above(row.order, b.below->member, static_cast<double>(height - b.below->height)));
+  return *member > b.below->member;
+}
+
+// The rows that lead through a gap, each tried at a part of its height.
+Status Search::try_gap(const Point &high, const Point &low, bool *any) {
+  const std::vector<Family> rows = rows_through(high, low);
+  for (const double part : {0.5, 0.25, 0.75}) {
+    const size_t height = low.height + static_cast<size_t>(static_cast<double>(high.height - low.height) * part);
+    const size_t before = found_.points().size();
+    for (const Family &row : rows)
+      if (uint32_t member = 0; member_at(row, height, low, &member)) CKPT_TRY(add(row, member));
     if (found_.points().size() > before) {
       *any = true;
       return CKPT_OK;
@@ -174,28 +188,34 @@ Status Search::try_between() {
   return CKPT_OK;
 }
 
-// Between a stair that fits and the one above it, along the row of one of them. Which members may be stairs there does not
-// depend on the budget, and two budgets part ways only where one takes a member that is too high for the other: so what they
-// find is in the same order as they are.
+// Between a stair that fits and the one above it, along the row that looks best half-way. Which row that is, and which members
+// may be stairs there, does not depend on the budget, and two budgets part ways only where one takes a member that is too high
+// for the other: so what they find is in the same order as they are.
 Status Search::refine(size_t budget, size_t stair, Point *point) const {
-  const Point top = found_.stairs()[stair - 1];
-  Point low = found_.stairs()[stair], high = top;
+  Point low = found_.stairs()[stair], high = found_.stairs()[stair - 1];
   *point = low;
-  Family row = low.family;
-  uint32_t from = low.member, to = 0;
-  if (ordered(row.order) && row.size != 1) {
-    to = found_.tried_above(row, from);
-  } else {
-    row = high.family;
-    to = high.member;
-    if (!ordered(row.order) || to == 0) return CKPT_OK;
-    from = found_.tried_below(row, to);
+  const size_t half = low.height + (high.height - low.height) / 2;
+  int64_t least = 0;
+  uint32_t from = 0, to = 0;
+  Family best;
+  for (const Family &row : rows_through(high, low)) {
+    uint32_t member = 0;
+    if (!member_at(row, half, low, &member)) continue;
+    Point p;
+    CKPT_TRY(try_one(row, member, &p, nullptr));
+    const int64_t ticks = between(high, p, low) ? p.ticks : low.ticks + 1;
+    if (to != 0 && ticks >= least) continue;
+    least = ticks;
+    best = row;
+    const Bracket below = found_.bracket(row, low.height), above = found_.bracket(row, high.height - 1);
+    from = below.below != nullptr ? below.below->member : 0;
+    to = above.above != nullptr ? above.above->member : row.size;
   }
   const uint32_t steps = graph_.item_bytes.size() > kLarge ? 6 : 32;
-  for (uint32_t step = 0; step < steps && to - from > 1; ++step) {
+  for (uint32_t step = 0; step < steps && to > from + 1; ++step) {
     Point p;
     const uint32_t middle = from + (to - from) / 2;
-    CKPT_TRY(try_one(row, middle, &p, nullptr));
+    CKPT_TRY(try_one(best, middle, &p, nullptr));
     if (!between(high, p, low)) {
       (p.height >= high.height ? to : from) = middle;
     } else if (p.height <= budget) {

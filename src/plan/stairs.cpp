@@ -24,19 +24,23 @@ void Stairs::add(Point point) {
     if (stairs_.empty() || p.height < stairs_.back().height) stairs_.push_back(p);
 }
 
-uint32_t Stairs::tried_below(const Family &family, uint32_t member) const {
-  auto at = rows_.lower_bound(key(family, member));
-  if (at == rows_.begin()) return 0;
-  --at;
-  const auto &[group, again, order, found] = at->first;
-  return group == family.group && again == family.again && order == family.order ? found : 0;
-}
-
-uint32_t Stairs::tried_above(const Family &family, uint32_t member) const {
-  const auto at = rows_.upper_bound(key(family, member));
-  if (at == rows_.end()) return family.size;
-  const auto &[group, again, order, found] = at->first;
-  return group == family.group && again == family.again && order == family.order ? found : family.size;
+Bracket Stairs::bracket(const Family &family, size_t height) const {
+  Bracket b;
+  // Both ordered rows begin with the same program.
+  if (const auto none = rows_.find(key({family.group, family.again, Order::by_rate, 0}, 0)); none != rows_.end() && ordered(family.order)) {
+    if (points_[none->second].height > height) return b;
+    b.below = &points_[none->second];
+  }
+  for (auto at = rows_.lower_bound(key(family, 1)); at != rows_.end() && same_row(points_[at->second].family, family); ++at) {
+    const Point &p = points_[at->second];
+    if (p.height <= height) {
+      b.below = &p;
+      b.above = nullptr;
+    } else if (b.above == nullptr) {
+      b.above = &p;
+    }
+  }
+  return b;
 }
 
 size_t Stairs::first_that_fits(size_t budget) const {

@@ -23,14 +23,17 @@ constexpr bool between(const Point &high, const Point &p, const Point &low) {
   return p.ticks >= high.ticks && p.ticks <= low.ticks && p.height > low.height && p.height < high.height;
 }
 
+// Neighbours in a row: the last tried member that is no higher than something, and the next tried one.
+struct Bracket {
+  const Point *below = nullptr, *above = nullptr;
+};
+
 class Stairs {
  public:
   const std::vector<Point> &points() const { return points_; }
   const std::vector<Point> &stairs() const { return stairs_; }  // fastest first
   bool tried(const Family &family, uint32_t member) const { return rows_.contains(key(family, member)); }
-  // The nearest tried members of that row below and above.
-  uint32_t tried_below(const Family &family, uint32_t member) const;
-  uint32_t tried_above(const Family &family, uint32_t member) const;
+  Bracket bracket(const Family &family, size_t height) const;
   void add(Point point);
   size_t first_that_fits(size_t budget) const;  // stairs().size(): none
 
