@@ -179,7 +179,9 @@ CKPT_API ckpt_status ckpt_segment_run(ckpt_tape *tape, const ckpt_segment *segme
 /* No later segment names this boundary, and nobody will read it. */
 CKPT_API ckpt_status ckpt_tape_release(ckpt_tape *tape, ckpt_buffer buffer);
 
-/* The data of a boundary, brought back if need be and held until ckpt_tape_release or backward. *out_data is borrowed. */
+/* The data of a boundary, brought back if need be and held until ckpt_tape_release or backward. *out_data is borrowed.
+ * Errors: STALE, STATE, and where it has to be made again what ckpt_segment_begin returns then: after an error of memory or
+ * of a callback the recording is gone. */
 CKPT_API ckpt_status ckpt_tape_read(ckpt_tape *tape, ckpt_buffer buffer, const void **out_data);
 
 /* Drops what is recorded; nothing on nothing. The step stays. */

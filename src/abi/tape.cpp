@@ -78,6 +78,13 @@ void end_step(ckpt_tape *tape) {
   tape->end_recording();
 }
 
+// After an error of memory or of a callback the recording is gone; so is one that only a refused call has started.
+void end_if_lost(ckpt_tape *tape) {
+  if (tape->current == nullptr) return;
+  if (tape->current->lost()) end_step(tape);
+  else if (!tape->begun && tape->current->empty()) tape->end_recording();
+}
+
 ckpt_status read_items(const ckpt_segment_desc &d, std::vector<ckpt::plan::Item> *slots, std::vector<ckpt::plan::Item> *outputs, std::vector<void *> *memory) {
   for (uint32_t k = 0; k < d.slot_count; ++k) {
     ckpt_slot s;
@@ -203,11 +210,11 @@ ckpt_status ckpt_tape_input(ckpt_tape *tape, const ckpt_input_desc *desc, ckpt_b
   Entered entered(tape, __func__);
   CKPT_TRY(entered.status());
   CKPT_TRY(no_open_frame(tape, __func__));
-  return guarded(__func__, [&]() -> ckpt_status {
-    Recording &r = tape->recording();
-    if (d.data == nullptr && d.bytes != 0 && !r.dry()) return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_tape_input: desc.data is NULL, expected %zu bytes", d.bytes);
-    return r.add_input(d, out_buffer);
-  });
+  if (d.data == nullptr && d.bytes != 0 && !(tape->current != nullptr && tape->current->dry()))
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.data is NULL, expected %zu bytes", __func__, d.bytes);
+  const ckpt_status status = guarded(__func__, [&] { return tape->recording().add_input(d, out_buffer); });
+  if (status) end_if_lost(tape);
+  return status;
 }
 
 }  // extern "C"
@@ -247,6 +254,7 @@ ckpt_status begin_or_release(const char *function, ckpt_tape *tape, const ckpt_s
     tape->frame.mode = ckpt_frame::Mode::closed;
     end_step(tape);
   } else {
+    end_if_lost(tape);
     release_call(call);
   }
   return status;
@@ -362,7 +370,9 @@ ckpt_status ckpt_tape_read(ckpt_tape *tape, ckpt_buffer buffer, const void **out
   CKPT_TRY(entered.status());
   CKPT_TRY(no_open_frame(tape, __func__));
   if (tape->current == nullptr) return fail(CKPT_ERROR_STALE, "%s: nothing is recorded", __func__);
-  return guarded(__func__, [&] { return tape->current->read(buffer, out_data); });
+  const ckpt_status status = guarded(__func__, [&] { return tape->current->read(buffer, out_data); });
+  if (status) end_if_lost(tape);
+  return status;
 }
 
 ckpt_status ckpt_tape_reset(ckpt_tape *tape) {
@@ -435,7 +445,9 @@ ckpt_status ckpt_recording_read(ckpt_recording *recording, ckpt_buffer buffer, c
   ckpt::arena::Lock lock(*recording->tape->arena, __func__);
   CKPT_TRY(lock.status());
   if (recording->recording == nullptr) return fail(CKPT_ERROR_STALE, "%s: the recording's backward has run", __func__);
-  return guarded(__func__, [&] { return recording->recording->read(buffer, out_data); });
+  const ckpt_status status = guarded(__func__, [&] { return recording->recording->read(buffer, out_data); });
+  if (status && recording->recording->lost()) recording->tape->recycle(std::move(recording->recording));
+  return status;
 }
 
 void ckpt_recording_destroy(ckpt_recording *recording) {

@@ -53,7 +53,8 @@ struct LiveState {
   }
 };
 
-// Backend: BlockId allocate(size_t bytes, Side); void free(BlockId).
+// Backend: BlockId allocate(size_t bytes, Side); void free(BlockId); and, where an allocation may fail for another reason
+// than want of room, Status refusal(): of the one that has just failed.
 template <class Backend>
 class Machine {
  public:
@@ -77,6 +78,7 @@ class Machine {
     size_t bytes = 0;
     uint32_t node = kNone;
     uint32_t item = kNone;  // kNone: scratch or a gradient
+    bool any = false;       // the latest action's begin has failed for want of room
   };
 
   Machine(const Graph *graph, Backend backend) : graph_(graph), backend_(std::move(backend)) { grow(); }
@@ -148,8 +150,16 @@ class Machine {
   bool take(size_t bytes, Side side, uint32_t node, uint32_t item, BlockId *out) {
     *out = backend_.allocate(bytes, side);
     if (*out != kNoBlock) return true;
-    shortage_ = {bytes, node, item};
+    shortage_ = {bytes, node, item, true};
     return false;
+  }
+  Status refusal() {
+    if constexpr (requires { backend_.refusal(); }) {
+      const Status status = backend_.refusal();
+      shortage_.any = status == CKPT_ERROR_BUDGET;
+      return status;
+    }
+    return CKPT_ERROR_BUDGET;
   }
   void give(BlockId &b) {
     if (b != kNoBlock) backend_.free(b);
@@ -177,11 +187,11 @@ template <class B>
 Status Machine<B>::start(const GradientMap &gradients) {
   for (uint32_t k = 0; k < graph_->inputs.size(); ++k) {
     const Value &v = graph_->values[graph_->inputs[k]];
-    if (!v.caller && !take(v.bytes, Side::low, kNone, kNone, &input_block_[k])) return CKPT_ERROR_BUDGET;
+    if (!v.caller && !take(v.bytes, Side::low, kNone, kNone, &input_block_[k])) return refusal();
   }
   if (!graph_->root_grads_in_arena) return CKPT_OK;
   for (const Root &r : gradients.roots)
-    if (r.has_grad && !take(graph_->values[r.value].grad_bytes, Side::high, kNone, kNone, &grad_block_[r.value])) return CKPT_ERROR_BUDGET;
+    if (r.has_grad && !take(graph_->values[r.value].grad_bytes, Side::high, kNone, kNone, &grad_block_[r.value])) return refusal();
   return CKPT_OK;
 }
 
@@ -239,6 +249,7 @@ bool Machine<B>::take_items(Run *run, const Bits &items, Side side) {
 template <class B>
 Status Machine<B>::begin_forward(uint32_t node, const Bits &want, const Bits &in_place, Run *run) {
   const bool first = node == state_.nodes_run;
+  shortage_.any = false;
   CKPT_TRY(check_forward(node, want, first));
   const Shape &s = *graph_->nodes[node].shape;
   const Bits live = state_.live[node];
@@ -260,8 +271,9 @@ Status Machine<B>::begin_forward(uint32_t node, const Bits &want, const Bits &in
     return CKPT_OK;
   }
   run->in_place = Bits{};
+  const Status status = refusal();
   abandon_forward(*run);
-  return CKPT_ERROR_BUDGET;
+  return status;
 }
 
 template <class B>
@@ -325,6 +337,7 @@ bool Machine<B>::take_gradients(uint32_t node, const GradientMap &gradients) {
 
 template <class B>
 Status Machine<B>::begin_backward(uint32_t node, const Bits &stay, const GradientMap &gradients, BackwardRun *run) {
+  shortage_.any = false;
   CKPT_TRY(check_backward(node, gradients));
   *run = BackwardRun{};
   run->node = node;
@@ -333,8 +346,8 @@ Status Machine<B>::begin_backward(uint32_t node, const Bits &stay, const Gradien
   if (!run->runs) return CKPT_OK;
   const Shape &s = *graph_->nodes[node].shape;
   // A failure leaves the gradients that were taken to release_all: a backward that cannot go on ends the recording.
-  if (!take_gradients(node, gradients)) return CKPT_ERROR_BUDGET;
-  if (s.backward_scratch() != 0 && !take(s.backward_scratch(), Side::low, node, kNone, &run->scratch)) return CKPT_ERROR_BUDGET;
+  if (!take_gradients(node, gradients)) return refusal();
+  if (s.backward_scratch() != 0 && !take(s.backward_scratch(), Side::low, node, kNone, &run->scratch)) return refusal();
   return CKPT_OK;
 }
 
@@ -394,7 +407,8 @@ Status Machine<B>::drop(uint32_t node, const Bits &slots) {
 
 template <class B>
 void Machine<B>::release_all() {
-  for (uint32_t v = graph_->value_count(); v-- > 0;) {
+  // Not by the graph's numbers: it may have grown without us, where the host had no memory.
+  for (size_t v = grad_block_.size(); v-- > 0;) {
     // A block that two gradients name (GradMode::over, mid-backward) goes back once.
     if (grad_block_[v] == kNoBlock) continue;
     const BlockId b = grad_block_[v];

@@ -108,7 +108,7 @@ Status Recording::backward(std::span<const ckpt_buffer> outputs, const void *con
     const std::vector<plan::Action> &actions = known_->plan.program.actions;
     for (; next_action_ < actions.size(); ++next_action_) {
       const Status status = execute(actions[next_action_]);
-      if (status == CKPT_ERROR_BUDGET && machine_.shortage().bytes != 0) return short_of("the planned backward at", std::min(actions[next_action_].index, next_node_ - 1));
+      if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) return short_of("the planned backward at", std::min(actions[next_action_].index, next_node_ - 1));
       if (status) return status;
     }
   } else {
@@ -116,7 +116,7 @@ Status Recording::backward(std::span<const ckpt_buffer> outputs, const void *con
     CKPT_TRY(plan_rest(retain));
     for (const plan::Action &action : rest_.program.actions) {
       const Status status = execute(action);
-      if (status == CKPT_ERROR_BUDGET && machine_.shortage().bytes != 0) return short_of("the backward at", std::min(action.index, next_node_ - 1));
+      if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) return short_of("the backward at", std::min(action.index, next_node_ - 1));
       if (status) return status;
     }
   }

@@ -10,26 +10,33 @@ using plan::Closure;
 using plan::kNone;
 using plan::Shape;
 
-uint64_t Recording::hash_memory(const void *data, size_t bytes) const {
+Status Recording::hash_memory(const void *data, size_t bytes, uint64_t *out) const {
   const arena::Arena &arena = *tape_->arena;
-  uint64_t hash = 0;
-  if (data == nullptr || bytes == 0) return hash;
-  if (arena.device().hash(arena.stream(), data, bytes, &hash) || arena.device().synchronize(arena.stream())) return 0;
-  return hash;
+  *out = 0;
+  if (data == nullptr || bytes == 0) return CKPT_OK;
+  CKPT_TRY(arena.device().hash(arena.stream(), data, bytes, out));
+  return arena.device().synchronize(arena.stream());
+}
+
+Status Recording::hash_item(uint32_t node, uint32_t item, uint64_t *out) const {
+  return hash_memory(item_data(node, item), graph_->bytes_of(node, item), out);
 }
 
 Status Recording::hash_first_run(const ckpt_frame &frame) {
   first_hashes_.resize(graph_->item_bytes.size(), 0);
+  Status bad = CKPT_OK;
   frame.todo.each([&](uint32_t k) {
-    first_hashes_[graph_->nodes[frame.node].first_item + k] = hash_memory(item_data(frame.node, k), graph_->bytes_of(frame.node, k));
+    if (!bad) bad = hash_item(frame.node, k, &first_hashes_[graph_->nodes[frame.node].first_item + k]);
   });
-  return CKPT_OK;
+  return bad;
 }
 
 Status Recording::compare_recomputed(const ckpt_frame &frame) {
   Status bad = CKPT_OK;
   frame.todo.each([&](uint32_t k) {
-    if (bad || hash_memory(item_data(frame.node, k), graph_->bytes_of(frame.node, k)) == first_hashes_[graph_->nodes[frame.node].first_item + k]) return;
+    uint64_t hash = 0;
+    if (!bad) bad = hash_item(frame.node, k, &hash);
+    if (bad || hash == first_hashes_[graph_->nodes[frame.node].first_item + k]) return;
     bad = fail(CKPT_ERROR_CHECK, "segment '%s' (number %u): '%s' was recomputed with other bytes than in the first run (not deterministic, or an input changed)",
                frame.shape->name().c_str(), frame.node, frame.shape->item(k).name.c_str());
   });
@@ -42,14 +49,19 @@ Status Recording::check_inputs(uint32_t node, const char *when) {
   const auto inputs = node < next_node_ || !placed_ ? graph_->inputs_of(node) : std::span<const uint32_t>(call_inputs_);
   for (uint32_t k = 0; k < s.input_count(); ++k) {
     const plan::Value &v = graph_->values[inputs[k]];
-    if (v.producer != kNone || hash_memory(inputs_[v.item].data, v.bytes) == inputs_[v.item].hash) continue;
+    if (v.producer != kNone) continue;
+    uint64_t hash = 0;
+    CKPT_TRY(hash_memory(inputs_[v.item].data, v.bytes, &hash));
+    if (hash == inputs_[v.item].hash) continue;
     return fail(CKPT_ERROR_CHECK, "segment '%s' (number %u), %s: the memory of its input %u (input %u of the recording) has changed since it was recorded",
                 s.name().c_str(), node, when, k, v.item);
   }
   const Call &call = calls_[node];
   for (uint32_t k = 0; k < call.watch_count; ++k) {
     const Watch &w = watches_[call.first_watch + k];
-    if (hash_memory(w.memory.data, w.memory.bytes) == w.hash) continue;
+    uint64_t hash = 0;
+    CKPT_TRY(hash_memory(w.memory.data, w.memory.bytes, &hash));
+    if (hash == w.hash) continue;
     return fail(CKPT_ERROR_CHECK, "segment '%s' (number %u), %s: watched memory '%s' has changed since it was recorded", s.name().c_str(), node, when,
                 w.memory.name != nullptr ? w.memory.name : "?");
   }

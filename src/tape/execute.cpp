@@ -18,6 +18,19 @@ using plan::Value;
 
 namespace {
 
+// Gives back what a run has taken, if it comes to nothing: by a status, or by an exception on the way.
+template <class Run, void (LiveMachine::*abandon)(const Run &)>
+struct Abandon {
+  LiveMachine *machine;
+  const Run *run;
+  bool armed = true;
+  ~Abandon() {
+    if (armed) (machine->*abandon)(*run);
+  }
+};
+using AbandonForward = Abandon<LiveMachine::Run, &LiveMachine::abandon_forward>;
+using AbandonBackward = Abandon<LiveMachine::BackwardRun, &LiveMachine::abandon_backward>;
+
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -145,6 +158,7 @@ Status Recording::replay(const Action &action) {
   const uint32_t node = action.index;
   LiveMachine::Run run;
   CKPT_TRY(machine_.begin_forward(node, action.want, action.in_place, &run));
+  AbandonForward abandon{&machine_, &run};
   trace(CKPT_ACTION_FORWARD, node, true);
   Status status = CKPT_OK;
   if (!run.made.todo.empty()) {
@@ -161,10 +175,8 @@ Status Recording::replay(const Action &action) {
     if (!status && (tape_->checks & CKPT_CHECK_DETERMINISM)) status = compare_recomputed(frame);
     if (!status) ++counters_.recompute;
   }
-  if (status) {
-    machine_.abandon_forward(run);
-    return status;
-  }
+  CKPT_TRY(status);
+  abandon.armed = false;
   machine_.end_forward(run);
   trace(CKPT_ACTION_FREE, node, true);
   return machine_.backend().guard_status;
@@ -242,6 +254,7 @@ Status Recording::run_backward(const Action &action) {
   const uint32_t node = action.index;
   LiveMachine::BackwardRun run;
   CKPT_TRY(machine_.begin_backward(node, action.want, *gradients_, &run));
+  AbandonBackward abandon{&machine_, &run};
   if (run.runs) {
     trace(CKPT_ACTION_BACKWARD, node, false);
     Status status = seed_gradients(node);
@@ -269,14 +282,12 @@ Status Recording::run_backward(const Action &action) {
       }
       if (!status) status = check_grads_filled(&frame);
     }
-    if (status) {
-      machine_.abandon_backward(run);
-      return status;
-    }
+    CKPT_TRY(status);
     ++counters_.backward;
   } else {
     ++counters_.skipped;
   }
+  abandon.armed = false;
   machine_.end_backward(run);
   trace(CKPT_ACTION_FREE, node, false);
   return machine_.backend().guard_status;

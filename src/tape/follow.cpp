@@ -255,7 +255,7 @@ Status Recording::follow_to_first() {
     }
     CKPT_VERIFY(action.kind != plan::ActionKind::backward);
     const Status status = execute(action);
-    if (status == CKPT_ERROR_BUDGET && machine_.shortage().bytes != 0) depart();  // something else is in the way
+    if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) depart();  // something else is in the way
     else if (status) return status;
     else ++next_action_;
   }

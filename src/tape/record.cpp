@@ -18,6 +18,7 @@ using plan::Value;
 BlockId ArenaBackend::allocate(size_t bytes, plan::Side side) {
   const BlockId block = arena->allocate(bytes, side);
   if (block != kNoBlock) measure();
+  else refused_bytes = bytes;
   return block;
 }
 
@@ -52,6 +53,7 @@ Status Recording::begin(uint64_t key, uint32_t flags, uint64_t step, uint32_t ge
 }
 
 void Recording::clear() noexcept {
+  if (run_open_) machine_.abandon_forward(run_);
   machine_.release_all();
   for (const Call &c : calls_) {
     if (c.release != nullptr) c.release(c.user);
@@ -74,7 +76,7 @@ void Recording::clear() noexcept {
   graph_ = &kEmptyGraph;
   machine_.rebind(&kEmptyGraph);
   own_graph_.reset();
-  departed_ = disturbed_ = finished_ = spent_ = measuring_ = placed_ = false;
+  departed_ = disturbed_ = finished_ = spent_ = measuring_ = placed_ = run_open_ = lost_ = false;
   next_action_ = 0;
   next_node_ = next_value_ = 0;
   counters_ = {};
@@ -86,13 +88,15 @@ Status Recording::add_input(const ckpt_input_desc &desc, ckpt_buffer *out) {
   if (finished_) return fail(CKPT_ERROR_STATE, "ckpt_tape_input: the recording's forward pass is over; reset it first");
   const uint8_t grad = desc.grad != nullptr ? CKPT_GRAD_CALLER : CKPT_GRAD_NONE;
   InputEvent event{desc.bytes, desc.grad_bytes != 0 ? desc.grad_bytes : desc.bytes, grad};
+  lost_ = true;
   CKPT_TRY(place_input(event));
   InputData data{desc.data, desc.grad, (desc.flags & CKPT_TAPE_INPUT_ACCUMULATE) != 0, 0};
-  if ((tape_->checks & CKPT_CHECK_INPUTS) && !dry()) data.hash = hash_memory(desc.data, desc.bytes);
+  if ((tape_->checks & CKPT_CHECK_INPUTS) && !dry()) CKPT_TRY(hash_memory(desc.data, desc.bytes, &data.hash));
   inputs_.push_back(data);
   value_flags_.push_back(0);
   *out = buffer_of(next_value_);
   ++next_value_;
+  lost_ = false;
   return CKPT_OK;
 }
 
@@ -134,14 +138,14 @@ Status Recording::prepare_segment(const ckpt_segment &segment, const ckpt_call &
     if (bytes > arena::SizeRule::kMaxBytes)
       return fail(CKPT_ERROR_OVERFLOW, "segment '%s': '%s' has %zu bytes, expected at most 2^60", name, shape.item(k).name.c_str(), bytes);
   }
+  if (calls_.size() == calls_.capacity()) calls_.reserve(2 * calls_.size() + 8);  // begin_segment takes the call for certain
   return CKPT_OK;
 }
 
 Status Recording::begin_segment(ckpt_segment *segment, const ckpt_call &call, ckpt_frame *frame) {
   calls_.push_back({segment, call.user, call.release, static_cast<uint32_t>(watches_.size()), call.watch_count, states_.size()});
   segment->retain();
-  const Status status = begin_node(call, frame);
-  return status;
+  return begin_node(call, frame);
 }
 
 Status Recording::begin_node(const ckpt_call &call, ckpt_frame *frame) {
@@ -151,8 +155,10 @@ Status Recording::begin_node(const ckpt_call &call, ckpt_frame *frame) {
   placed_ = true;
   value_flags_.resize(next_value_ + segment.shape->output_count(), 0);
   const bool check_inputs_now = (tape_->checks & CKPT_CHECK_INPUTS) && !dry();
-  for (uint32_t k = 0; k < call.watch_count; ++k)
-    watches_.push_back({call.watch[k], check_inputs_now ? hash_memory(call.watch[k].data, call.watch[k].bytes) : 0});
+  for (uint32_t k = 0; k < call.watch_count; ++k) {
+    watches_.push_back({call.watch[k], 0});
+    if (check_inputs_now) CKPT_TRY(hash_memory(call.watch[k].data, call.watch[k].bytes, &watches_.back().hash));
+  }
   if (!dry()) {
     if (check_inputs_now) CKPT_TRY(check_inputs(next_node_, "first run"));
     protected_.clear();
@@ -213,7 +219,7 @@ Status Recording::make_value(uint32_t value) {
     bool again = false;
     for (const plan::Action &action : program->actions) {
       const Status status = execute(action);
-      if (status == CKPT_ERROR_BUDGET && machine_.shortage().bytes != 0) {
+      if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) {
         if (!thin()) return short_of("making a boundary again for", next_node_);
         again = true;
         break;
@@ -236,6 +242,7 @@ Status Recording::take_first(const Bits &want, const Bits &in_place) {
   if (!(over == in_place)) disturbed_ = true;
   for (;;) {
     const Status status = machine_.begin_forward(next_node_, want, over, &run_);
+    run_open_ = status == CKPT_OK;
     if (!status) trace(CKPT_ACTION_FORWARD, next_node_, false);
     if (status != CKPT_ERROR_BUDGET) return status;
     if (followed()) depart();  // something else is in the way of the plan
@@ -306,6 +313,7 @@ Status Recording::end_segment(ckpt_frame *frame, Status status, ckpt_buffer *out
     if (!status) status = check_forward_filled(frame);
     if (!status && (tape_->checks & CKPT_CHECK_DETERMINISM)) status = hash_first_run(*frame);
     if (!status && (tape_->checks & CKPT_CHECK_RECOMPUTE)) status = check_reads(*frame);
+    run_open_ = false;
     if (status) {
       machine_.abandon_forward(run_);
       return status;
@@ -350,7 +358,9 @@ Status Recording::read(ckpt_buffer buffer, const void **out) {
     if (no_backward()) return fail(CKPT_ERROR_STALE, "ckpt_tape_read: boundary %u is gone", v);
     disturbed_ = true;
     protected_.clear();
+    lost_ = true;
     CKPT_TRY(make_value(v));
+    lost_ = false;
   }
   value_flags_[v] |= kValueHeld;
   *out = value_data(v);

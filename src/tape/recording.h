@@ -31,10 +31,12 @@ namespace ckpt::tape {
 struct ArenaBackend {
   arena::Arena *arena;
   size_t peak = 0, low = 0, high = 0;
+  size_t refused_bytes = 0;       // the latest request that failed
   Status guard_status = CKPT_OK;  // of the first block whose guards were overwritten
 
   plan::BlockId allocate(size_t bytes, plan::Side side);
   void free(plan::BlockId block);
+  Status refusal() { return arena->refuse("ckpt", refused_bytes); }
   void measure();
   size_t height() const { return low + high; }
 };
@@ -183,7 +185,8 @@ class Recording {
   bool on_plan(bool retain) const;
 
   // checks.cpp
-  uint64_t hash_memory(const void *data, size_t bytes) const;
+  Status hash_memory(const void *data, size_t bytes, uint64_t *out) const;
+  Status hash_item(uint32_t node, uint32_t item, uint64_t *out) const;
   Status hash_first_run(const ckpt_frame &frame);
   Status compare_recomputed(const ckpt_frame &frame);
   Status check_inputs(uint32_t node, const char *when);

@@ -37,7 +37,8 @@ Result<ckpt::Ref<ckpt_tape>> ckpt_tape::create(const ckpt_tape_desc &d, ckpt::Re
   if (!arena) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.arena is NULL, expected an arena", fn));
   if (d.checks & ~kChecks) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.checks is 0x%x, expected CKPT_CHECK_* bits", fn, d.checks));
   if (d.replan > CKPT_REPLAN_NEVER) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.replan is %u, expected CKPT_REPLAN_AUTO or CKPT_REPLAN_NEVER", fn, d.replan));
-  if (d.budget_bytes > arena->capacity())
+  // Both are rounded down to the alignment: the same number for both is fine.
+  if (ckpt::round_down(d.budget_bytes, arena->size_rule().alignment_bytes) > arena->capacity())
     return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.budget_bytes is %zu, expected at most the arena's capacity of %zu", fn, d.budget_bytes, arena->capacity()));
   auto tape = ckpt::Ref<ckpt_tape>::adopt(new ckpt_tape(std::move(arena)));
   ckpt::plan::PlanRequest &r = tape->request;
@@ -86,8 +87,10 @@ void ckpt_recording::bury() noexcept {
 
 Recording &ckpt_tape::recording() {
   if (current == nullptr) {
-    current = take_recording();
-    current->begin(0, 0, step, ++generation, nullptr);
+    std::unique_ptr<Recording> r = take_recording();
+    (void)r->begin(0, 0, step, ++generation, nullptr);  // fails only with a plan
+    current = std::move(r);
+    begun = false;
   }
   return *current;
 }
@@ -122,12 +125,17 @@ Status ckpt_tape::begin(uint64_t key, uint32_t flags) {
     return status;
   }
   current = std::move(r);
+  begun = true;
   return CKPT_OK;
 }
 
-void ckpt_tape::recycle(std::unique_ptr<Recording> r) {
+// Without memory for the pool it is deleted.
+void ckpt_tape::recycle(std::unique_ptr<Recording> r) noexcept {
   r->clear();
-  pool.push_back(std::move(r));
+  try {
+    pool.push_back(std::move(r));
+  } catch (...) {
+  }
 }
 
 void ckpt_tape::end_recording() {

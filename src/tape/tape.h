@@ -42,6 +42,7 @@ struct ckpt_tape final : ckpt::Counted<ckpt_tape>, ckpt::arena::Orphan {
   std::atomic<bool> given_up{false};
   ckpt_frame frame;              // open between segment_begin and segment_end
   std::unique_ptr<ckpt::tape::Recording> current;
+  bool begun = false;            // `current` was begun by ckpt_tape_begin
   std::vector<std::unique_ptr<ckpt::tape::Recording>> pool;  // spent ones: their vectors keep their storage
   ckpt::tape::KnownCache cache;
   uint64_t plan_count = 0, plan_hit_count = 0;
@@ -58,7 +59,7 @@ struct ckpt_tape final : ckpt::Counted<ckpt_tape>, ckpt::arena::Orphan {
   ckpt::Status begin(uint64_t key, uint32_t flags);
   void end_recording();           // into the pool
   std::unique_ptr<ckpt::tape::Recording> take_recording();
-  void recycle(std::unique_ptr<ckpt::tape::Recording> recording);
+  void recycle(std::unique_ptr<ckpt::tape::Recording> recording) noexcept;
   void note(const ckpt::tape::Recording &recording);  // into `latest`
 
   // What lives in the arena now, without bounds: where a simulation starts.

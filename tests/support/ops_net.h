@@ -380,8 +380,12 @@ class Session {
   Options options;
   ckpt_status made = CKPT_OK;
 
-  explicit Session(const Options &o, ckpt_arena *shared = nullptr) : options(o) {
-    EXPECT_EQ(ckpt_device_open("cpu", &device), CKPT_OK);
+  // What segments are made of: a test may put something around them, before the first segment.
+  ckpt_segment_fn forward_fn = abi_forward, backward_fn = abi_backward;
+  ckpt_state_fn save_fn = abi_save, restore_fn = abi_restore;
+
+  explicit Session(const Options &o, ckpt_arena *shared = nullptr, ckpt_device *own_device = nullptr) : device(own_device), options(o) {
+    if (device == nullptr) { EXPECT_EQ(ckpt_device_open("cpu", &device), CKPT_OK); }
     arena = shared;
     if (shared == nullptr) {
       ckpt_arena_desc a = CKPT_ARENA_DESC_INIT;
@@ -419,7 +423,7 @@ class Session {
   ckpt_segment *segment(Layer *layer) {
     auto [at, fresh] = segments_.try_emplace(layer, nullptr);
     if (fresh) {
-      EXPECT_EQ(make_segment(*layer, abi_forward, abi_backward, abi_save, abi_restore, &at->second), CKPT_OK) << ckpt_last_error();
+      EXPECT_EQ(make_segment(*layer, forward_fn, backward_fn, save_fn, restore_fn, &at->second), CKPT_OK) << ckpt_last_error();
     }
     return at->second;
   }

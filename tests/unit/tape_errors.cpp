@@ -50,6 +50,13 @@ struct SegmentParts {
   }
 };
 
+Net little() {
+  Net net;
+  net.root(net.then<Loss>(net.then<Mlp>(net.input(8, true), "mlp", size_t{8}), "loss", size_t{8}, true));
+  net.zero_grads();
+  return net;
+}
+
 TEST(TapeErrors, Segments) {
   SegmentParts good;
   EXPECT_EQ(good.create(), CKPT_OK) << ckpt_last_error();
@@ -121,8 +128,8 @@ TEST(TapeErrors, Tapes) {
   REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "k", "0", "uniform");
   x = d, x.strategy = CKPT_STRATEGY_SQRT, x.strategy_k = 3;
   REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "3", "sqrt");
-  x = d, x.budget_bytes = base.options.capacity + 1;
-  REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "budget_bytes", std::to_string(base.options.capacity + 1).c_str(), "capacity");
+  x = d, x.budget_bytes = base.options.capacity + base.options.alignment;
+  REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "budget_bytes", std::to_string(x.budget_bytes).c_str(), "capacity");
   x = d, x.in_flight_count = 1000000;
   REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "in_flight", "1000000");
   x = d, x.strategy = CKPT_STRATEGY_SELECTIVE, x.keep_pattern_count = 2;
@@ -134,13 +141,6 @@ TEST(TapeErrors, Tapes) {
   x.strategy = CKPT_STRATEGY_SQRT;
   REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "pattern");
   EXPECT_EQ(tape, nullptr);
-}
-
-Net little() {
-  Net net;
-  net.root(net.then<Loss>(net.then<Mlp>(net.input(8, true), "mlp", size_t{8}), "loss", size_t{8}, true));
-  net.zero_grads();
-  return net;
 }
 
 TEST(TapeErrors, PatternsThatMatchNothingOrBoth) {
@@ -189,6 +189,12 @@ TEST(TapeErrors, Inputs) {
   REFUSED(ckpt_tape_input(s.tape, &d, &b), CKPT_ERROR_OVERFLOW, "bytes");
   d.bytes = 4, d.struct_size = 4;
   REFUSED(ckpt_tape_input(s.tape, &d, &b), CKPT_ERROR_STRUCT_SIZE, "desc");
+  // Refused calls have not started a recording.
+  Net net = little();
+  const std::vector<ckpt_buffer> none{0};
+  ckpt_call c = s.call(net.nodes[0].layer, none);
+  REFUSED(ckpt_segment_run(s.tape, s.segment(net.nodes[0].layer), &c, &b), CKPT_ERROR_STALE, "inputs[0]");
+  EXPECT_EQ(ckpt_tape_begin(s.tape, 1, 0), CKPT_OK) << ckpt_last_error();
 }
 
 TEST(TapeErrors, CallsOutOfOrder) {
