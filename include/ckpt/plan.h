@@ -176,7 +176,7 @@ typedef struct ckpt_plan_summary {
   size_t held_bytes;         /* live at the end of forward */
   double forward_seconds;    /* first runs */
   double backward_seconds;
-  double recompute_seconds;  /* forward work done again */
+  double recompute_seconds;  /* forward work after the first runs: made again, or put off until a backward needs it */
   uint64_t recompute_count;  /* forward actions beyond the first of their segment */
 } ckpt_plan_summary;
 
