@@ -34,6 +34,7 @@ if [ "$quick" -eq 0 ] && command -v clang++ >/dev/null; then
   builds+=(clang)
   stages=$((stages + 1))
 fi
+ckpt_left_out "benchmarks and the comparison with PyTorch (build/release/tests/bench_*, tests/bench/compare_torch.py): they measure"
 [ "$quick" -eq 0 ] || ckpt_left_out "sanitizer builds, clang build, packaging tests: --quick"
 
 # A build that fails does not end the run: what it did build is tested, and the test build/NAME fails below.

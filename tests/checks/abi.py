@@ -48,10 +48,11 @@ def stand_in(headers, library, cc, folder):
     """Compiles it as a library, whose types are compared, and as a program, that prints the constants."""
     code = folder / "stand_in.c"
     code.write_text(source(headers))
-    options = ["-std=c99", "-g", "-fvisibility=hidden", "-I", str(api.INCLUDE), str(code)]
+    options = ["-std=c99", "-g", "-fvisibility=hidden", "-I", str(api.INCLUDE), code.name]
     shared, program = folder / f"lib{library}.so", folder / "constants"
-    subprocess.run([cc, *options, "-shared", "-fPIC", f"-Wl,-soname,lib{library}.so", "-o", str(shared)], check=True)
-    subprocess.run([cc, *options, "-o", str(program)], check=True)
+    # From inside the folder, so that its name does not get into the dump.
+    subprocess.run([cc, *options, "-shared", "-fPIC", f"-Wl,-soname,lib{library}.so", "-o", str(shared)], check=True, cwd=folder)
+    subprocess.run([cc, *options, "-o", str(program)], check=True, cwd=folder)
     return shared, subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
 
 
