@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <thread>
 
 namespace ckpt::arena {
 namespace {
@@ -71,11 +72,38 @@ Result<Ref<Arena>> Arena::create(const char *function, Ref<device::Device> devic
   return Ref<Arena>::adopt(arena);
 }
 
+namespace {
+
+// An address that no other thread has.
+const void *this_thread() noexcept {
+  thread_local const char here = 0;
+  return &here;
+}
+
+}  // namespace
+
+// Another thread gives back what was given up: that is no use of the arena, and the owner waits for it. A release callback in
+// there that calls in again is refused.
+bool Arena::wait_for_burial(uint32_t found) const noexcept {
+  while (found == kBurying && buryer_.load(std::memory_order_relaxed) != this_thread()) {
+    std::this_thread::yield();
+    found = kFree;
+    if (busy_.compare_exchange_weak(found, kUsed, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    if (found == kFree) found = kBurying;  // a spurious failure: once more
+  }
+  return false;
+}
+
 void Arena::give_up(Orphan *orphan) const noexcept {
   Orphan *top = orphans_.load(std::memory_order_relaxed);
   do orphan->next_ = top;
   while (!orphans_.compare_exchange_weak(top, orphan, std::memory_order_release, std::memory_order_relaxed));
-  if (!busy_.exchange(true, std::memory_order_acquire)) leave();
+  uint32_t found = kFree;
+  if (!busy_.compare_exchange_strong(found, kBurying, std::memory_order_acquire, std::memory_order_relaxed)) return;
+  buryer_.store(this_thread(), std::memory_order_relaxed);
+  bury_orphans();
+  buryer_.store(nullptr, std::memory_order_relaxed);
+  leave();
 }
 
 // The arena outlives this: the caller holds a count.

@@ -34,13 +34,14 @@ class Arena final : public Counted<Arena> {
   // One thread at a time, and no second call from inside a callback: BUSY. Everything below but take and give is called
   // between the two (see Lock).
   Status enter(const char *function) const noexcept {
-    if (busy_.exchange(true, std::memory_order_acquire)) return refuse_busy(function);
+    uint32_t found = kFree;
+    if (!busy_.compare_exchange_strong(found, kUsed, std::memory_order_acquire, std::memory_order_relaxed) && !wait_for_burial(found)) return refuse_busy(function);
     if (orphans_.load(std::memory_order_relaxed) != nullptr) bury_orphans();
     return CKPT_OK;
   }
   void leave() const noexcept {
     if (orphans_.load(std::memory_order_relaxed) != nullptr) bury_orphans();
-    busy_.store(false, std::memory_order_release);
+    busy_.store(kFree, std::memory_order_release);
   }
   // Buries it now if the arena is free, else at the owner's next call. Any thread.
   void give_up(Orphan *orphan) const noexcept;
@@ -95,6 +96,7 @@ class Arena final : public Counted<Arena> {
 
   Status refuse_busy(const char *function) const noexcept;
   void bury_orphans() const noexcept;
+  bool wait_for_burial(uint32_t found) const noexcept;
   BlockId dress(BlockId block, size_t bytes);
   Status fill(BlockId block, size_t bytes) const;
   Status undress(const char *function, BlockId block) noexcept;
@@ -104,7 +106,9 @@ class Arena final : public Counted<Arena> {
     return (reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(slab_.data())) >> key_shift_;
   }
 
-  mutable std::atomic<bool> busy_{false};
+  static constexpr uint32_t kFree = 0, kUsed = 1, kBurying = 2;
+  mutable std::atomic<uint32_t> busy_{kFree};
+  mutable std::atomic<const void *> buryer_{nullptr};  // names the thread that buries
   mutable std::atomic<Orphan *> orphans_{nullptr};  // a stack
   uint32_t checks_;     // CKPT_ARENA_GUARD, CKPT_ARENA_POISON
   uint32_t key_shift_;  // log2 of the alignment

@@ -427,6 +427,7 @@ class Session {
     }
     return at->second;
   }
+  void forget_arena() { owns_arena_ = false; }  // the test has destroyed it
   void forget_segments() {
     for (auto &[layer, segment] : segments_) ckpt_segment_destroy(segment);
     segments_.clear();
@@ -458,6 +459,12 @@ class Session {
     for (size_t i = 0; i < std::min(node_count, net.nodes.size()); ++i)
       if (const ckpt_status bad = run_node(net, net.nodes[i]); bad) return bad;
     return CKPT_OK;
+  }
+  // A forward pass during which a callback may destroy the tape: the rest is left out then.
+  ckpt_status forward_until_destroyed(Net &net) {
+    ckpt_status status = forward(net, 0);
+    for (size_t i = 0; !status && tape != nullptr && i < net.nodes.size(); ++i) status = run_node(net, net.nodes[i]);
+    return status;
   }
   ckpt_status run_node(Net &, const NetNode &n) {
     std::vector<ckpt_buffer> in;
