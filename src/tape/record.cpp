@@ -220,7 +220,7 @@ Status Recording::make_value(uint32_t value) {
     for (const plan::Action &action : program->actions) {
       const Status status = execute(action);
       if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) {
-        if (!thin()) return short_of("making a boundary again for", next_node_);
+        if (!thin()) return placed_ ? short_of("making a boundary again for", next_node_) : short_of("making a boundary again of", graph_->values[value].producer);
         again = true;
         break;
       }

@@ -231,6 +231,55 @@ TEST(TapeReading, WithoutBackwardAndWithinABudgetThatStoresNothing) {
   EXPECT_LE(s.arena_stats().height_bytes, 4096u);
 }
 
+TEST(TapeReading, AReadThatDoesNotFitIsRefusedByName) {
+  // Within the smallest budget there is no room to make the largest boundary again beside what the plan keeps.
+  for (uint32_t strategy : {CKPT_STRATEGY_EVERY_SEGMENT, CKPT_STRATEGY_FULL, CKPT_STRATEGY_AUTO}) {
+    Net net;
+    uint32_t x = net.input(64, true);
+    for (uint32_t k = 0; k < 24; ++k) {
+      if (k == 2) x = net.then<Linear>(x, "wide", size_t{1}, size_t{64}, size_t{1024});
+      else if (k == 3) x = net.then<Linear>(x, "narrow", size_t{1}, size_t{1024}, size_t{64});
+      else x = net.then<Router>(net.then<Mlp>(x, "mlp", size_t{64}, k), "router", size_t{64});
+    }
+    net.root(net.then<Loss>(x, "loss", size_t{64}, true));
+    Options o;
+    o.strategy = strategy;
+    o.budget = o.alignment;
+    size_t minimum = 0;
+    {
+      Session ask(o);
+      minimum = ask.step(net, 1, CKPT_TAPE_DRY).stats.minimum_budget_bytes;
+    }
+    o.budget = minimum;
+    Session s(o);
+    ASSERT_EQ(s.step(net, 1, CKPT_TAPE_DRY).status, CKPT_OK) << ckpt_last_error();
+    uint32_t refused = 0;
+    for (uint32_t v = 1; v < net.value_count(); ++v) {
+      net.zero_grads();
+      ASSERT_EQ(ckpt_tape_begin(s.tape, 1, 0), CKPT_OK);
+      ASSERT_EQ(s.forward(net), CKPT_OK) << ckpt_last_error();
+      // All of them, beginning with this one: sooner or later one does not fit.
+      ckpt_status status = CKPT_OK;
+      for (uint32_t u = v; !status && u < net.value_count(); ++u) {
+        const void *data = nullptr;
+        status = ckpt_tape_read(s.tape, s.buffers[u], &data);
+      }
+      if (status) {
+        ++refused;
+        EXPECT_EQ(status, CKPT_ERROR_BUDGET);
+        EXPECT_NE(std::string(ckpt_last_error()).find("segment '"), std::string::npos) << ckpt_last_error();
+        EXPECT_EQ(ckpt_tape_reset(s.tape), CKPT_OK);
+      } else {
+        status = s.backward(net);
+        if (status) { EXPECT_EQ(status, CKPT_ERROR_BUDGET) << ckpt_last_error(); }
+      }
+      EXPECT_EQ(s.arena_stats().in_use_bytes, 0u);
+      EXPECT_LE(s.arena_stats().height_bytes, minimum);
+    }
+    if (strategy == CKPT_STRATEGY_FULL) { EXPECT_GT(refused, 0u); }
+  }
+}
+
 TEST(TapeReading, ReleasesTellAPlanThatNobodyReadsTheEnd) {
   // An output that no segment reads stays for the user until backward, unless he has said that he will not.
   size_t held[2];
