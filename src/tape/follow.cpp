@@ -65,12 +65,12 @@ Graph &Recording::own() {
 
 // Takes `known` as this recording's plan from here on; what has been recorded so far fits it.
 Status Recording::expect(KnownPtr known) {
-  known_ = std::move(known);
+  const KnownPtr before = std::exchange(known_, std::move(known));  // its graph may be this recording's until now
   departed_ = false;
-  if (own_graph_ != nullptr && !empty() && match_prefix(*own_graph_, *known_->graph, next_node_, next_value_) == Match::smaller) {
+  if (!empty() && match_prefix(*graph_, *known_->graph, next_node_, next_value_) == Match::smaller) {
     auto sized = std::make_unique<Graph>(*known_->graph);
-    copy_sizes(*own_graph_, next_node_, next_value_, sized.get());
-    sized->shapes.insert(sized->shapes.end(), own_graph_->shapes.begin(), own_graph_->shapes.end());  // some are the other plan's
+    copy_sizes(*graph_, next_node_, next_value_, sized.get());
+    sized->shapes.insert(sized->shapes.end(), graph_->shapes.begin(), graph_->shapes.end());  // some are the other plan's
     machine_.rebind(sized.get());
     own_graph_ = std::move(sized);
     graph_ = own_graph_.get();

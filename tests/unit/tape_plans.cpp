@@ -187,6 +187,33 @@ TEST(TapePlans, GoingOverToAnotherPlanWithSmallerSizes) {
   EXPECT_EQ(good(s, narrow).stats.planned, 1u);
 }
 
+TEST(TapePlans, GoingOverToALargerPlanKeepsTheRecordingsOwnSizes) {
+  // It is exactly like the first plan until it goes on like the second, which was made for larger sizes. An input that
+  // nobody reads gets zeros: as many as it has room for.
+  const auto make = [](size_t count, bool relu) {
+    Net net;
+    net.input(count, true, 5);
+    uint32_t x = net.input(count, true);
+    for (uint32_t k = 0; k < 2; ++k) x = net.then<Mlp>(x, "mlp", count, k);
+    if (relu) x = net.then<Relu>(x, "relu", count);
+    net.root(net.then<Loss>(x, "loss", count, true));
+    return net;
+  };
+  for (uint32_t strategy : {CKPT_STRATEGY_STORE_ALL, CKPT_STRATEGY_EVERY_SEGMENT}) {
+    Net small = make(20, false), large = make(4000, true), both = make(20, true);
+    Session s(with(strategy));
+    ASSERT_EQ(s.step(small, 1, CKPT_TAPE_DRY).status, CKPT_OK) << ckpt_last_error();
+    ASSERT_EQ(s.step(large, 2, CKPT_TAPE_DRY).status, CKPT_OK) << ckpt_last_error();
+    s.log.inside = [](ckpt_frame *f, Layer &layer) {
+      if (layer.spec.name != "loss") { EXPECT_EQ(ckpt_frame_bytes(f, CKPT_FRAME_INPUT, 0), 80u) << layer.spec.name; }
+    };
+    const Step got = good(s, both, 1);
+    EXPECT_EQ(got.stats.planned, 1u);
+    EXPECT_LT(got.stats.peak_measured_bytes, 4000u);
+    EXPECT_EQ(got.stats.peak_predicted_bytes, got.stats.peak_measured_bytes);
+  }
+}
+
 TEST(TapePlans, CacheHoldsSixteen) {
   Session s(with(CKPT_STRATEGY_STORE_ALL));
   std::vector<Net> nets;
