@@ -1,5 +1,6 @@
 // The three checks. On the CPU a hash is there when asked for; elsewhere the device's hash is waited for, since checks are
 // for finding faults, not for speed.
+#include <algorithm>
 #include <cstring>
 
 #include "tape/tape.h"
@@ -9,6 +10,13 @@ namespace ckpt::tape {
 using plan::Closure;
 using plan::kNone;
 using plan::Shape;
+
+namespace {
+
+// NaN in every float format; and what memory that is to be written holds before, other than an arena's poison.
+constexpr uint8_t kPoison = 0xFF, kUnwritten = 0xFE;
+
+}  // namespace
 
 Status Recording::hash_memory(const void *data, size_t bytes, uint64_t *out) const {
   const arena::Arena &arena = *tape_->arena;
@@ -110,12 +118,12 @@ Status Recording::check_reads(const ckpt_frame &first) {
       done |= todo;
     }
     (first.todo - reads).each([&](uint32_t m) {
-      if (!bad) bad = device.fill(stream, item_data(node, m), 0xFF, graph_->bytes_of(node, m));
+      if (!bad) bad = device.fill(stream, item_data(node, m), todo.has(m) ? kUnwritten : kPoison, graph_->bytes_of(node, m));
     });
     if (bad) break;
     ckpt_frame frame;
     open_forward(&frame, node, ckpt_frame::Mode::replay, todo, run_.scratch);
-    frame.reachable = todo | reads;
+    frame.reachable = first.todo;  // what is not declared is there, but poisoned: reading it shows in the bytes
     bad = verdict(&frame, with_state(node, &frame), "forward (reads check)");
     if (!bad) bad = check_forward_filled(&frame);
     if (!bad) bad = device.synchronize(stream);
@@ -124,7 +132,10 @@ Status Recording::check_reads(const ckpt_frame &first) {
       std::vector<char> now(saved[m].size());
       bad = device.copy(stream, now.data(), item_data(node, m), now.size(), device::Copy::device_to_host);
       if (!bad) bad = device.synchronize(stream);
-      if (!bad && std::memcmp(now.data(), saved[m].data(), now.size()) != 0)
+      if (bad || std::memcmp(now.data(), saved[m].data(), now.size()) == 0) return;
+      if (std::all_of(now.begin(), now.end(), [](char c) { return static_cast<uint8_t>(c) == kUnwritten; }))
+        bad = fail(CKPT_ERROR_CHECK, "segment '%s' (number %u): '%s' was asked for and never written", s.name().c_str(), node, s.item(m).name.c_str());
+      else
         bad = fail(CKPT_ERROR_CHECK, "segment '%s' (number %u): '%s' made again from its declared reads alone has other bytes: it reads something that `reads` does not name",
                    s.name().c_str(), node, s.item(m).name.c_str());
     });

@@ -37,6 +37,10 @@ Result<ckpt::Ref<ckpt_tape>> ckpt_tape::create(const ckpt_tape_desc &d, ckpt::Re
   if (!arena) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.arena is NULL, expected an arena", fn));
   if (d.checks & ~kChecks) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.checks is 0x%x, expected CKPT_CHECK_* bits", fn, d.checks));
   if (d.replan > CKPT_REPLAN_NEVER) return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.replan is %u, expected CKPT_REPLAN_AUTO or CKPT_REPLAN_NEVER", fn, d.replan));
+  // Rounded down it would be 0, which means no budget.
+  if (d.budget_bytes != 0 && d.budget_bytes < arena->size_rule().alignment_bytes)
+    return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.budget_bytes is %zu, expected 0 (the arena's capacity) or at least the arena's alignment of %zu", fn, d.budget_bytes,
+                          arena->size_rule().alignment_bytes));
   // Both are rounded down to the alignment: the same number for both is fine.
   if (ckpt::round_down(d.budget_bytes, arena->size_rule().alignment_bytes) > arena->capacity())
     return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.budget_bytes is %zu, expected at most the arena's capacity of %zu", fn, d.budget_bytes, arena->capacity()));
@@ -50,6 +54,9 @@ Result<ckpt::Ref<ckpt_tape>> ckpt_tape::create(const ckpt_tape_desc &d, ckpt::Re
   if (const Status bad = ckpt::plan::check_request(fn, r); bad) return R::failed(bad);
   const size_t bound = d.budget_bytes != 0 ? d.budget_bytes : tape->arena->capacity();
   tape->budget = ckpt::round_down(bound, tape->arena->size_rule().alignment_bytes);
+  if (tape->budget == 0)  // to a planner 0 is no budget
+    return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.arena has a capacity of %zu usable bytes, expected at least its alignment of %zu", fn, tape->arena->capacity(),
+                          tape->arena->size_rule().alignment_bytes));
   tape->seed = d.seed;
   tape->checks = d.checks;
   tape->replan = d.replan == CKPT_REPLAN_AUTO;

@@ -145,6 +145,57 @@ TEST(TapeChecks, RecomputeFindsWrongReads) {
   }
 }
 
+// A callback that does not look whether what it reads is there: the check must find the fault, not be killed by it.
+TEST(TapeChecks, RecomputeGivesPoisonWhereAnUndeclaredReadWouldFindNothing) {
+  Net net;
+  Custom *layer = net.make<Custom>("careless");
+  layer->spec.slots = {{.name = "a", .bytes = floats(4), .reads_all = false}, {.name = "b", .bytes = floats(4), .reads_all = false}};
+  layer->spec.outputs = {{.name = "y", .bytes = floats(4)}};
+  layer->spec.input_flags = {0};
+  layer->run_forward = [](View &f) {
+    const float *x = f.fin(0);
+    float *a = f.fslot(0), *b = f.fslot(1), *y = f.fout(0);
+    for (int k = 0; k < 4; ++k) {
+      if (f.needs(0)) a[k] = 2 * x[k];
+      if (f.needs(1)) b[k] = a[k] + 1;  // reads a, and says that it reads inputs alone
+      if (f.needs_output(0)) y[k] = b[k];
+    }
+  };
+  net.root(net.then<Loss>(net.add(layer, {net.input(4, true)}), "loss", size_t{4}, true));
+  for (uint32_t flags : {0u, uint32_t{CKPT_ARENA_POISON}}) {
+    Options o;
+    o.checks = CKPT_CHECK_RECOMPUTE;
+    o.arena_flags = flags;
+    Session s(o);
+    const Step got = s.step(net);
+    EXPECT_EQ(got.status, CKPT_ERROR_CHECK) << got.text;
+    for (const char *word : {"'careless'", "'b'", "reads"}) EXPECT_NE(got.text.find(word), std::string::npos) << got.text;
+  }
+}
+
+TEST(TapeChecks, RecomputeFindsWhatWasAskedForAndNeverWritten) {
+  Net net;
+  Custom *layer = net.make<Custom>("forgetful");
+  layer->spec.slots = {{.name = "saved", .bytes = floats(4), .reads_all = false}};
+  layer->spec.outputs = {{.name = "y", .bytes = floats(4), .reads_all = false}};
+  layer->spec.input_flags = {0};
+  layer->run_forward = [](View &f) {
+    const float *x = f.fin(0);
+    (void)f.fslot(0);
+    if (float *y = f.fout(0); f.needs_output(0)) std::copy(x, x + 4, y);
+  };
+  net.root(net.then<Loss>(net.add(layer, {net.input(4, true)}), "loss", size_t{4}, true));
+  for (uint32_t flags : {0u, uint32_t{CKPT_ARENA_POISON}, uint32_t{CKPT_ARENA_POISON | CKPT_ARENA_GUARD}}) {
+    Options o;
+    o.checks = CKPT_CHECK_RECOMPUTE;
+    o.arena_flags = flags;
+    Session s(o);
+    const Step got = s.step(net);
+    EXPECT_EQ(got.status, CKPT_ERROR_CHECK) << got.text;
+    for (const char *word : {"'forgetful'", "'saved'", "never written"}) EXPECT_NE(got.text.find(word), std::string::npos) << got.text;
+  }
+}
+
 TEST(TapeChecks, InputsNamesSegmentAndTensor) {
   for (uint32_t strategy : {CKPT_STRATEGY_STORE_ALL, CKPT_STRATEGY_FULL})
     for (bool use : {false, true}) {  // changed before a later use in the forward pass, or before backward

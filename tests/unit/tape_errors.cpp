@@ -128,6 +128,10 @@ TEST(TapeErrors, Tapes) {
   REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "k", "0", "uniform");
   x = d, x.strategy = CKPT_STRATEGY_SQRT, x.strategy_k = 3;
   REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "3", "sqrt");
+  for (size_t budget : {size_t{1}, base.options.alignment - 1}) {  // not "no budget"
+    x = d, x.budget_bytes = budget;
+    REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "budget_bytes", std::to_string(budget).c_str(), "alignment");
+  }
   x = d, x.budget_bytes = base.options.capacity + base.options.alignment;
   REFUSED(ckpt_tape_create(&x, &tape), CKPT_ERROR_INVALID_ARGUMENT, "budget_bytes", std::to_string(x.budget_bytes).c_str(), "capacity");
   x = d, x.in_flight_count = 1000000;
