@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and trains a small GPT under many strategies and a few budgets: one table, in which every
 # row must be bitwise equal to store_all and every measured peak must equal its prediction (else the exit status is 1).
-# Two or three minutes.
+# One to three minutes.
 #
 #   bash examples/run.sh [arguments of train_gpt, in place of the ones below]
 #
