@@ -139,7 +139,7 @@ enum { CKPT_TAPE_DRY = 1, CKPT_TAPE_NO_BACKWARD = 2 };
 
 /* Starts a recording; optional: the first input or segment starts one with key 0. `key` says which plan to expect (0:
  * unknown, the longest matching prefix). DRY: nothing runs, `needs` answers 0, no memory is taken; ckpt_backward on it makes
- * the plan, or refuses it (BUDGET) with the smallest budget. NO_BACKWARD: only a forward pass: nothing is kept for a
+ * the plan, or refuses it (BUDGET) with the smallest budget, and ends it; ckpt_tape_reset ends it without. NO_BACKWARD: only a forward pass: nothing is kept for a
  * backward, boundaries go when their last reader is done (ckpt_tape_release) or with the recording (ckpt_tape_reset).
  * Errors: STATE (something is recorded already), BUDGET (the known plan for `key` cannot be kept). */
 CKPT_API ckpt_status ckpt_tape_begin(ckpt_tape *tape, uint64_t key, uint32_t flags);
@@ -226,7 +226,7 @@ typedef struct ckpt_tape_stats {
   uint64_t step;
   uint64_t segment_count;         /* latest recording: segments recorded */
   uint64_t forward_count;         /* forward callbacks (or begin/end pairs) of first runs */
-  uint64_t recompute_count;       /* forward callbacks beyond the first */
+  uint64_t recompute_count;       /* forward callbacks beyond the first, those that make one slot again too */
   uint64_t backward_done;         /* backward callbacks that succeeded */
   uint64_t skipped_count;         /* segments without a gradient */
   uint64_t thinned_count;         /* things dropped because an unknown recording ran short */
@@ -238,7 +238,7 @@ typedef struct ckpt_tape_stats {
   size_t arena_predicted_bytes;   /* height */
   size_t arena_measured_bytes;
   size_t held_bytes;              /* measured at the end of forward */
-  size_t minimum_budget_bytes;    /* of the latest plan or refusal; 0: not known */
+  size_t minimum_budget_bytes;    /* of the tape's strategy, for the latest plan or refusal; 0: not known */
   double recompute_seconds;       /* latest step, measured: forward callbacks beyond the first */
   double forward_seconds;         /* first runs, where costs were measured (else 0) */
   double backward_seconds;        /* likewise */
@@ -260,8 +260,9 @@ CKPT_API ckpt_status ckpt_tape_set_trace(ckpt_tape *tape, ckpt_trace_fn trace, v
 CKPT_API int ckpt_frame_needs(ckpt_frame *frame, uint32_t slot);
 CKPT_API int ckpt_frame_needs_output(ckpt_frame *frame, uint32_t output);
 
-/* Device pointers, aligned to the arena's alignment; NULL only where nothing that is needed reads it, where the number is
- * out of range (this also fails the frame), and for zero bytes never. */
+/* Device pointers, aligned to the arena's alignment. What `needs` asks for has one, and so has what that is computed from.
+ * Anything else may be NULL: in a replay most of a segment is, so work only where `needs` says so. NULL too in a dry recording,
+ * and for a number out of range, which also fails the frame. Zero bytes have an address. */
 CKPT_API void *ckpt_frame_slot(ckpt_frame *frame, uint32_t slot);
 CKPT_API void *ckpt_frame_output(ckpt_frame *frame, uint32_t output);
 CKPT_API const void *ckpt_frame_input(ckpt_frame *frame, uint32_t input);

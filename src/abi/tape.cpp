@@ -358,7 +358,7 @@ ckpt_status ckpt_tape_release(ckpt_tape *tape, ckpt_buffer buffer) {
   Entered entered(tape, __func__);
   CKPT_TRY(entered.status());
   CKPT_TRY(no_open_frame(tape, __func__));
-  if (tape->current == nullptr) return fail(CKPT_ERROR_STALE, "%s: nothing is recorded", __func__);
+  if (tape->current == nullptr) return fail(CKPT_ERROR_STALE, "%s: nothing is recorded (a backward without RETAIN, a failed step and a reset end a recording)", __func__);
   return tape->current->release_value(buffer);
 }
 
@@ -369,7 +369,7 @@ ckpt_status ckpt_tape_read(ckpt_tape *tape, ckpt_buffer buffer, const void **out
   Entered entered(tape, __func__);
   CKPT_TRY(entered.status());
   CKPT_TRY(no_open_frame(tape, __func__));
-  if (tape->current == nullptr) return fail(CKPT_ERROR_STALE, "%s: nothing is recorded", __func__);
+  if (tape->current == nullptr) return fail(CKPT_ERROR_STALE, "%s: nothing is recorded (a backward without RETAIN, a failed step and a reset end a recording)", __func__);
   const ckpt_status status = guarded(__func__, [&] { return tape->current->read(buffer, out_data); });
   if (status) end_if_lost(tape);
   return status;
@@ -389,7 +389,7 @@ ckpt_status ckpt_backward(ckpt_tape *tape, const ckpt_buffer *outputs, const voi
   Entered entered(tape, __func__);
   CKPT_TRY(entered.status());
   CKPT_TRY(no_open_frame(tape, __func__));
-  if (tape->current == nullptr) return fail(CKPT_ERROR_STATE, "%s: nothing is recorded", __func__);
+  if (tape->current == nullptr) return fail(CKPT_ERROR_STATE, "%s: nothing is recorded (a backward without RETAIN, a failed step and a reset end a recording)", __func__);
   const bool first = !tape->current->spent();
   const ckpt_status status = guarded(__func__, [&, function = __func__] { return backward(function, *tape->current, outputs, output_grads, output_count, flags); });
   if (!status && !tape->current->dry() && first) {
@@ -408,12 +408,12 @@ ckpt_status ckpt_tape_detach(ckpt_tape *tape, ckpt_recording **out_recording) {
   Entered entered(tape, __func__);
   CKPT_TRY(entered.status());
   CKPT_TRY(no_open_frame(tape, __func__));
-  if (tape->current == nullptr || tape->current->node_count() == 0) return fail(CKPT_ERROR_STATE, "%s: nothing is recorded", __func__);
+  if (tape->current == nullptr || tape->current->node_count() == 0) return fail(CKPT_ERROR_STATE, "%s: nothing is recorded (a backward without RETAIN, a failed step and a reset end a recording)", __func__);
   if (tape->current->dry() || tape->current->no_backward()) return fail(CKPT_ERROR_STATE, "%s: a recording that is dry or without backward cannot be detached", __func__);
   return guarded(__func__, [&]() -> ckpt_status {
     auto handle = std::make_unique<ckpt_recording>();
     handle->tape = Ref<ckpt_tape>::share(tape);
-    CKPT_TRY(tape->current->finish_forward());
+    tape->current->finish_forward();
     if (!tape->current->spent()) ++tape->step;
     handle->recording = std::move(tape->current);
     *out_recording = handle.release();

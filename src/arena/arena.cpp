@@ -97,13 +97,18 @@ bool Arena::wait_for_burial(uint32_t found) const noexcept {
 void Arena::give_up(Orphan *orphan) const noexcept {
   Orphan *top = orphans_.load(std::memory_order_relaxed);
   do orphan->next_ = top;
-  while (!orphans_.compare_exchange_weak(top, orphan, std::memory_order_release, std::memory_order_relaxed));
+  while (!orphans_.compare_exchange_weak(top, orphan));
+  bury_if_free();
+}
+
+void Arena::bury_if_free() const noexcept {
   uint32_t found = kFree;
-  if (!busy_.compare_exchange_strong(found, kBurying, std::memory_order_acquire, std::memory_order_relaxed)) return;
-  buryer_.store(this_thread(), std::memory_order_relaxed);
-  bury_orphans();
-  buryer_.store(nullptr, std::memory_order_relaxed);
-  leave();
+  while (orphans_.load() != nullptr && busy_.compare_exchange_strong(found, kBurying)) {
+    buryer_.store(this_thread(), std::memory_order_relaxed);
+    bury_orphans();
+    buryer_.store(nullptr, std::memory_order_relaxed);
+    busy_.store(kFree);
+  }
 }
 
 // The arena outlives this: the caller holds a count.

@@ -39,11 +39,13 @@ class Arena final : public Counted<Arena> {
     if (orphans_.load(std::memory_order_relaxed) != nullptr) bury_orphans();
     return CKPT_OK;
   }
+  // Who gives something up first puts it down and then tries the arena; who leaves first frees the arena and then looks. In
+  // one total order of these (hence no weaker orders), one of the two finds the other's: nothing waits for a next call.
   void leave() const noexcept {
-    if (orphans_.load(std::memory_order_relaxed) != nullptr) bury_orphans();
-    busy_.store(kFree, std::memory_order_release);
+    busy_.store(kFree);
+    if (orphans_.load() != nullptr) bury_if_free();
   }
-  // Buries it now if the arena is free, else at the owner's next call. Any thread.
+  // Buries it now if the arena is free, else when its owner leaves. Any thread.
   void give_up(Orphan *orphan) const noexcept;
 
   const device::Device &device() const noexcept { return slab_.device(); }
@@ -96,6 +98,7 @@ class Arena final : public Counted<Arena> {
 
   Status refuse_busy(const char *function) const noexcept;
   void bury_orphans() const noexcept;
+  void bury_if_free() const noexcept;
   bool wait_for_burial(uint32_t found) const noexcept;
   BlockId dress(BlockId block, size_t bytes);
   Status fill(BlockId block, size_t bytes) const;

@@ -24,6 +24,7 @@ Result<Shape> Shape::create(std::string name, std::vector<Item> slots, std::vect
   s.whole_ = whole;
   if (const Status bad = s.validate(); bad) return R::failed(bad);
   s.derive();
+  if (const Status bad = s.check_order(); bad) return R::failed(bad);
   if (const Status bad = s.check_read_by_someone(); bad) return R::failed(bad);
   return s;
 }
@@ -108,6 +109,33 @@ void Shape::derive() {
   h.add(forward_scratch_).add(backward_scratch_);
   for (const Item &it : items_) h.add(it.bytes).add(it.grad_bytes);
   hash_ = h.value();
+}
+
+// One kernel makes a group, so what its members read must be there before all of them. Kernels are taken one after the other
+// as soon as what they read is made; a group that never comes to it reads, in the end, itself.
+Status Shape::check_order() const {
+  if (simple_) return CKPT_OK;
+  Bits made;
+  for (bool more = true; more;) {
+    more = false;
+    (all() - made).each([&](uint32_t k) {
+      if (made.has(k)) return;
+      Bits reads;
+      group_of_[k].each([&](uint32_t m) { reads |= items_[m].reads; });
+      if (!(made | group_of_[k]).contains(reads)) return;
+      made |= group_of_[k];
+      more = true;
+    });
+  }
+  Status bad = CKPT_OK;
+  (all() - made).each([&](uint32_t k) {
+    (items_[k].reads - made - group_of_[k]).each([&](uint32_t m) {
+      if (bad || items_[k].group == 0 || !closure(Bits::one(m), Bits{}).todo.has(k)) return;  // others only wait for such a one
+      bad = fail(CKPT_ERROR_INVALID_ARGUMENT, "segment '%s': group %u: '%s' reads '%s', which is computed from the group itself; one kernel cannot make it", name_.c_str(), items_[k].group,
+                 items_[k].name.c_str(), items_[m].name.c_str());
+    });
+  });
+  return bad;
 }
 
 Status Shape::check_read_by_someone() const {

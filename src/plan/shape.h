@@ -69,6 +69,7 @@ class Shape {
  private:
   Status validate() const;
   void derive();
+  Status check_order() const;
   Status check_read_by_someone() const;
   Bits simple_closure(uint64_t open, uint64_t live) const;
 

@@ -10,11 +10,10 @@ namespace ckpt::tape {
 using plan::kNone;
 using plan::Root;
 
-Status Recording::finish_forward() {
-  if (finished_) return CKPT_OK;
+void Recording::finish_forward() {
+  if (finished_) return;
   finished_ = true;
   counters_.held = tape_->arena->placer().in_use();
-  return CKPT_OK;
 }
 
 Status Recording::resolve_roots(std::span<const ckpt_buffer> outputs, const void *const *grads) {
@@ -74,7 +73,7 @@ Status Recording::plan_rest(bool retain) {
 
 // The plan for a recording of which no more than its structure is known, or its refusal.
 Status Recording::dry_backward() {
-  CKPT_TRY(finish_forward());
+  finish_forward();
   Result<KnownPtr> known = tape_->planned(tape_->learn(*this));
   if (!known.ok()) return known.status();
   minimum_budget_ = (*known)->plan.minimum_budget;
@@ -86,7 +85,7 @@ Status Recording::dry_backward() {
 }
 
 Status Recording::backward(std::span<const ckpt_buffer> outputs, const void *const *grads, bool retain) {
-  if (next_node_ == 0) return fail(CKPT_ERROR_STATE, "ckpt_backward: nothing is recorded");
+  if (next_node_ == 0) return fail(CKPT_ERROR_STATE, "ckpt_backward: nothing is recorded: no segment has run since the recording began");
   if (no_backward()) return fail(CKPT_ERROR_STATE, "ckpt_backward: the recording was begun with NO_BACKWARD");
   // An own graph that a smaller recording shares with its plan may reach further than the recording did.
   if (graph_->node_count() > next_node_) {
@@ -95,7 +94,7 @@ Status Recording::backward(std::span<const ckpt_buffer> outputs, const void *con
   }
   CKPT_TRY(resolve_roots(outputs, grads));
   if (dry()) return dry_backward();
-  CKPT_TRY(finish_forward());
+  finish_forward();
   for (uint8_t &flags : value_flags_) flags &= static_cast<uint8_t>(~kValueHeld);
   if (on_plan(retain)) {
     if (own_graph_ != nullptr) {  // the same program with smaller sizes

@@ -63,6 +63,13 @@ Status Recording::free_value(uint32_t value) {
   return CKPT_OK;
 }
 
+// Blocks are checked when they are freed: what overwrote a guard ran in this segment, or since its last one.
+Status Recording::guards(uint32_t node) const {
+  const Status status = machine_.backend().guard_status;
+  if (!status) return CKPT_OK;
+  return fail(status, "after segment '%s' (number %u): %s", graph_->nodes[node].shape->name().c_str(), node, last_error());
+}
+
 void Recording::open_forward(ckpt_frame *frame, uint32_t node, ckpt_frame::Mode mode, const Bits &todo, BlockId scratch) {
   const Shape &s = *graph_->nodes[node].shape;
   *frame = ckpt_frame{};
@@ -179,7 +186,7 @@ Status Recording::replay(const Action &action) {
   abandon.armed = false;
   machine_.end_forward(run);
   trace(CKPT_ACTION_FREE, node, true);
-  return machine_.backend().guard_status;
+  return guards(node);
 }
 
 // A root's gradient is the caller's and stays as it is: its first contributor adds to a copy.
@@ -290,7 +297,7 @@ Status Recording::run_backward(const Action &action) {
   abandon.armed = false;
   machine_.end_backward(run);
   trace(CKPT_ACTION_FREE, node, false);
-  return machine_.backend().guard_status;
+  return guards(node);
 }
 
 // An input whose gradient is wanted but to which nothing contributes has a gradient of zero.

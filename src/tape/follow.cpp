@@ -215,14 +215,11 @@ Status Recording::place_node(const NodeEvent &event) {
   Node &n = g.nodes[next_node_];
   n.shape = event.shape;
   for (uint32_t k = 0; k < s.item_count(); ++k) {
-    const bool slot = k < s.slot_count();
-    const size_t *sizes = slot ? event.slot_bytes : event.output_bytes;
-    const size_t bytes = sizes != nullptr ? sizes[slot ? k : k - s.slot_count()] : s.item(k).bytes;
-    g.item_bytes[n.first_item + k] = bytes;
-    if (slot) continue;
+    g.item_bytes[n.first_item + k] = event.bytes(k);
+    if (k < s.slot_count()) continue;
     Value &v = g.values[g.value_of(next_node_, k)];
-    v.bytes = bytes;
-    v.grad_bytes = s.item(k).grad_bytes != 0 ? s.item(k).grad_bytes : bytes;
+    v.bytes = event.bytes(k);
+    v.grad_bytes = event.grad_bytes(k);
   }
   return CKPT_OK;
 }
@@ -230,9 +227,8 @@ Status Recording::place_node(const NodeEvent &event) {
 // The recording goes on by itself. What has been recorded stays; what the plan had dropped is made again if someone asks.
 void Recording::depart() {
   departed_ = true;
-  const bool placed = call_in_progress();
-  const uint32_t nodes = next_node_ + placed;
-  const uint32_t values = placed ? next_value_ + graph_->nodes[next_node_].shape->output_count() : next_value_;
+  const uint32_t nodes = next_node_ + placed_;
+  const uint32_t values = placed_ ? next_value_ + graph_->nodes[next_node_].shape->output_count() : next_value_;
   auto cut = std::make_unique<Graph>(prefix(*graph_, nodes, values));
   machine_.rebind(cut.get());
   own_graph_ = std::move(cut);

@@ -25,14 +25,11 @@ Match match_sizes(const Graph &graph, uint32_t node, const NodeEvent &event) {
   if (mine.forward_scratch() > theirs.forward_scratch() || mine.backward_scratch() > theirs.backward_scratch()) return Match::no;
   bool smaller = mine.forward_scratch() < theirs.forward_scratch() || mine.backward_scratch() < theirs.backward_scratch();
   for (uint32_t k = 0; k < mine.item_count(); ++k) {
-    const bool slot = k < mine.slot_count();
-    const size_t *own = slot ? event.slot_bytes : event.output_bytes;
-    const size_t bytes = own != nullptr ? own[slot ? k : k - mine.slot_count()] : mine.item(k).bytes;
-    const size_t known = graph.bytes_of(node, k);
+    const size_t bytes = event.bytes(k), known = graph.bytes_of(node, k);
     if (bytes > known) return Match::no;
     smaller |= bytes < known;
-    if (slot) continue;
-    const size_t grad = mine.item(k).grad_bytes != 0 ? mine.item(k).grad_bytes : bytes;
+    if (k < mine.slot_count()) continue;
+    const size_t grad = event.grad_bytes(k);
     const size_t known_grad = graph.values[graph.value_of(node, k)].grad_bytes;
     if (grad > known_grad) return Match::no;
     smaller |= grad < known_grad;

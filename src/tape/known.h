@@ -36,7 +36,17 @@ struct InputEvent {
 struct NodeEvent {
   const plan::Shape *shape;
   std::span<const uint32_t> inputs;  // value numbers
-  const size_t *slot_bytes, *output_bytes;
+  const size_t *slot_bytes, *output_bytes;  // NULL: the shape's
+
+  size_t bytes(uint32_t item) const {
+    const bool slot = item < shape->slot_count();
+    const size_t *own = slot ? slot_bytes : output_bytes;
+    return own != nullptr ? own[slot ? item : item - shape->slot_count()] : shape->item(item).bytes;
+  }
+  size_t grad_bytes(uint32_t output_item) const {
+    const size_t own = shape->item(output_item).grad_bytes;
+    return own != 0 ? own : bytes(output_item);
+  }
 };
 Match match(const plan::Graph &graph, uint32_t node, uint32_t value, const InputEvent &event);
 Match match(const plan::Graph &graph, uint32_t node, uint32_t value, const NodeEvent &event);

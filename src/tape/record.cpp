@@ -100,6 +100,12 @@ Status Recording::add_input(const ckpt_input_desc &desc, ckpt_buffer *out) {
   return CKPT_OK;
 }
 
+bool Recording::names_value(ckpt_buffer buffer, uint32_t *out) const {
+  const HandleParts parts = unpack_handle(buffer);
+  *out = parts.index;
+  return buffer != 0 && parts.tape == (tape_->id & kHandleTapeMask) && parts.generation == (generation_ & kHandleGenerationMask) && parts.index < next_value_;
+}
+
 Status Recording::check_value(ckpt_buffer buffer, const char *function, const char *what, uint32_t *out) const {
   const HandleParts parts = unpack_handle(buffer);
   if (buffer == 0) return fail(CKPT_ERROR_STALE, "%s: %s is 0, expected a boundary of this recording", function, what);
@@ -122,22 +128,17 @@ Status Recording::prepare_segment(const ckpt_segment &segment, const ckpt_call &
   if (call.inputs == nullptr && call.input_count > 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "segment '%s': call.inputs is NULL, expected %u buffers", name, call.input_count);
   call_inputs_.resize(call.input_count);
   for (uint32_t k = 0; k < call.input_count; ++k) {
-    char what[64];
-    std::snprintf(what, sizeof what, "call.inputs[%u] of segment", k);
-    if (const Status bad = check_value(call.inputs[k], "ckpt_segment_begin", what, &call_inputs_[k]); bad) {
-      std::string text = last_error();
-      return fail(bad, "%s '%s'", text.c_str(), name);
+    if (!names_value(call.inputs[k], &call_inputs_[k])) {  // the text is made where there is something to tell
+      const std::string what = "call.inputs[" + std::to_string(k) + "] of segment '" + name + "'";
+      return check_value(call.inputs[k], "ckpt_segment_begin", what.c_str(), &call_inputs_[k]);
     }
     if (value_flags_[call_inputs_[k]] & kValueReleased)
       return fail(CKPT_ERROR_STALE, "ckpt_segment_begin: call.inputs[%u] of segment '%s' was released", k, name);
   }
-  for (uint32_t k = 0; k < shape.item_count(); ++k) {
-    const bool slot = k < shape.slot_count();
-    const size_t *own = slot ? call.slot_bytes : call.output_bytes;
-    const size_t bytes = own == nullptr ? 0 : own[slot ? k : k - shape.slot_count()];
-    if (bytes > arena::SizeRule::kMaxBytes)
-      return fail(CKPT_ERROR_OVERFLOW, "segment '%s': '%s' has %zu bytes, expected at most 2^60", name, shape.item(k).name.c_str(), bytes);
-  }
+  const NodeEvent sizes{&shape, {}, call.slot_bytes, call.output_bytes};
+  for (uint32_t k = 0; k < shape.item_count(); ++k)
+    if (sizes.bytes(k) > arena::SizeRule::kMaxBytes)
+      return fail(CKPT_ERROR_OVERFLOW, "segment '%s': '%s' has %zu bytes, expected at most 2^60", name, shape.item(k).name.c_str(), sizes.bytes(k));
   if (calls_.size() == calls_.capacity()) calls_.reserve(2 * calls_.size() + 8);  // begin_segment takes the call for certain
   return CKPT_OK;
 }
@@ -320,7 +321,7 @@ Status Recording::end_segment(ckpt_frame *frame, Status status, ckpt_buffer *out
     }
     machine_.end_forward(run_);
     ++counters_.forward;
-    CKPT_TRY(machine_.backend().guard_status);
+    CKPT_TRY(guards(node));
   } else if (status) {
     return verdict(frame, status, "forward");
   }

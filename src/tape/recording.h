@@ -88,7 +88,7 @@ class Recording {
   Status run_first(ckpt_frame *frame);  // the segment's forward, in an open frame
   Status release_value(ckpt_buffer buffer);
   Status read(ckpt_buffer buffer, const void **out);
-  Status finish_forward();
+  void finish_forward();
   Status backward(std::span<const ckpt_buffer> outputs, const void *const *grads, bool retain);
 
   bool dry() const { return (flags_ & CKPT_TAPE_DRY) != 0; }
@@ -127,6 +127,7 @@ class Recording {
   friend class Learner;
 
   // record.cpp
+  bool names_value(ckpt_buffer buffer, uint32_t *out) const;
   Status check_value(ckpt_buffer buffer, const char *function, const char *what, uint32_t *out) const;
   ckpt_buffer buffer_of(uint32_t value) const;
   Status begin_node(const ckpt_call &call, ckpt_frame *frame);
@@ -152,7 +153,6 @@ class Recording {
   Status predict_rest(plan::Simulation *sim);
   Status predict_beside(plan::Simulation *sim);
   void depart();
-  bool call_in_progress() const { return placed_; }
   plan::Graph &own();  // the graph of this recording alone: copied from the known one on first use
   Status follow_to_first();     // actions up to the first run of the next node
   Status follow_trailing();     // frees and drops right after it
@@ -162,6 +162,7 @@ class Recording {
   Status replay(const plan::Action &action);
   Status run_backward(const plan::Action &action);
   Status free_value(uint32_t value);
+  Status guards(uint32_t node) const;
   Status call_forward(ckpt_frame *frame);
   Status verdict(ckpt_frame *frame, Status status, const char *what);
   Status check_forward_filled(ckpt_frame *frame);

@@ -149,15 +149,21 @@ void ckpt_tape::end_recording() {
   if (current != nullptr) recycle(std::move(current));
 }
 
+ckpt_tape::Learnt ckpt_tape::summary(const Recording &r) {
+  Learnt l;
+  l.counters = r.counters();
+  l.segments = r.node_count();
+  l.peak_measured = r.measured().peak;
+  l.height_measured = r.measured().height();
+  l.peak_predicted = r.predicted_peak();
+  l.height_predicted = r.predicted_height();
+  l.predicted_recompute = r.predicted_recompute();
+  l.planned = r.followed();
+  return l;
+}
+
 void ckpt_tape::note(const Recording &r) {
-  latest.counters = r.counters();
-  latest.segments = r.node_count();
-  latest.peak_measured = r.measured().peak;
-  latest.height_measured = r.measured().height();
-  latest.peak_predicted = r.predicted_peak();
-  latest.height_predicted = r.predicted_height();
-  latest.predicted_recompute = r.predicted_recompute();
-  latest.planned = r.followed();
+  latest = summary(r);
   if (r.minimum_budget() != 0) minimum_budget = r.minimum_budget();
   if (r.known() != nullptr) {
     plan_strategy = r.known()->plan.strategy;
@@ -244,17 +250,7 @@ Status ckpt_tape::prepare(const char *function, uint64_t key) {
 }
 
 ckpt_tape_stats ckpt_tape::stats() const {
-  Learnt l = latest;
-  if (current != nullptr) {
-    l.counters = current->counters();
-    l.segments = current->node_count();
-    l.peak_measured = current->measured().peak;
-    l.height_measured = current->measured().height();
-    l.peak_predicted = current->predicted_peak();
-    l.height_predicted = current->predicted_height();
-    l.predicted_recompute = current->predicted_recompute();
-    l.planned = current->followed();
-  }
+  const Learnt l = current != nullptr ? summary(*current) : latest;
   ckpt_tape_stats s{};
   s.struct_size = sizeof s;
   s.strategy = plan_strategy;

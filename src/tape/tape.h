@@ -60,6 +60,7 @@ struct ckpt_tape final : ckpt::Counted<ckpt_tape>, ckpt::arena::Orphan {
   void end_recording();           // into the pool
   std::unique_ptr<ckpt::tape::Recording> take_recording();
   void recycle(std::unique_ptr<ckpt::tape::Recording> recording) noexcept;
+  static Learnt summary(const ckpt::tape::Recording &recording);
   void note(const ckpt::tape::Recording &recording);  // into `latest`
 
   // What lives in the arena now, without bounds: where a simulation starts.

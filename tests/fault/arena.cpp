@@ -2,37 +2,18 @@
 // passes. Each failure must be a status with a text, and leave nothing behind (the sanitizers count).
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "abi/handle.h"
 #include "ckpt/arena.h"
 #include "device/cpu/cpu.h"
+#include "../support/refused_new.h"
 
 namespace {
 
-constexpr int64_t kNever = INT64_MAX;
-int64_t g_left = kNever;   // requests until the one that fails
-int64_t g_reserved = 0;    // device slabs alive
+int64_t g_reserved = 0;  // device slabs alive
 int64_t g_opened = 0;
-
-bool refuse() { return g_left != kNever && g_left-- == 0; }
-
-}  // namespace
-
-// All forms of new end in these two, and sanitizers see malloc and free below.
-void *operator new(size_t bytes) {
-  void *p = refuse() ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-void *operator new(size_t bytes, const std::nothrow_t &) noexcept { return refuse() ? nullptr : std::malloc(bytes != 0 ? bytes : 1); }
-void operator delete(void *p) noexcept { std::free(p); }
-void operator delete(void *p, size_t) noexcept { std::free(p); }
-void operator delete(void *p, const std::nothrow_t &) noexcept { std::free(p); }
-
-namespace {
+const bool g_all_count = g_inside = true;  // callbacks there are few, and they ask for nothing
 
 using ckpt::device::Device;
 using ckpt::device::Host;

@@ -4,33 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 #include "abi/handle.h"
 #include "device/cpu/cpu.h"
 #include "../support/ops_net.h"
-
-namespace {
-
-constexpr int64_t kNever = INT64_MAX;
-int64_t g_left = kNever;  // requests until the one that fails
-bool g_inside = false;    // in the library, not in a callback or in the test
-
-bool refuse() { return g_inside && g_left != kNever && g_left-- == 0; }
-
-}  // namespace
-
-// All forms of new end in these two, and sanitizers see malloc and free below.
-void *operator new(size_t bytes) {
-  void *p = refuse() ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-void *operator new(size_t bytes, const std::nothrow_t &) noexcept { return refuse() ? nullptr : std::malloc(bytes != 0 ? bytes : 1); }
-void operator delete(void *p) noexcept { std::free(p); }
-void operator delete(void *p, size_t) noexcept { std::free(p); }
-void operator delete(void *p, const std::nothrow_t &) noexcept { std::free(p); }
+#include "../support/refused_new.h"
 
 namespace {
 

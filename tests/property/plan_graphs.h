@@ -94,7 +94,9 @@ class GraphMaker {
     for (uint32_t k = 0; k < slot_count; ++k)  // TRANSIENT only where somebody reads it
       if (one_in(4) && read(slots, outputs, k)) slots[k].flags |= CKPT_SLOT_TRANSIENT;
     Result<Shape> shape = Shape::create("n" + std::to_string(number), slots, outputs, flags, one_in(2) ? size() : 0, one_in(2) ? size() : 0, replayable, kinds_.odd && one_in(8));
-    if (!shape.ok()) {  // a TRANSIENT slot that only other such slots read
+    if (!shape.ok()) {  // a TRANSIENT slot that only other such slots read, or a group that waits for itself
+      for (Item &s : slots) s.group = 0, s.flags &= ~static_cast<uint32_t>(CKPT_SLOT_ALONE);
+      for (Item &o : outputs) o.group = 0;
       for (Item &s : slots) s.flags &= ~static_cast<uint32_t>(CKPT_SLOT_TRANSIENT);
       shape = Shape::create("n" + std::to_string(number), slots, outputs, flags, 0, 0, replayable, false);
     }

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "ckpt/ckpt.h"
-#include "ops_layers.h"
+#include "ops_special_layers.h"
 
 namespace ops {
 

@@ -92,18 +92,25 @@ class Layer {
   }
 };
 
+// All earlier ones (NULL), none (an address with count 0), or these.
+template <class From, class To>
+void set_reads(const From &from, To *to) {
+  static const uint32_t none = 0;
+  if (from.reads_all) return;
+  to->reads = from.reads.empty() ? &none : from.reads.data();
+  to->read_count = static_cast<uint32_t>(from.reads.size());
+}
+
 // The segment of a layer; aborts the test with an exception where the ABI refuses it.
 inline ckpt_status make_segment(const Layer &layer, ckpt_segment_fn forward, ckpt_segment_fn backward, ckpt_state_fn save,
                                 ckpt_state_fn restore, ckpt_segment **out) {
   const Spec &s = layer.spec;
-  static const uint32_t none = 0;
   std::vector<ckpt_slot> slots;
   for (const SlotSpec &k : s.slots) {
     ckpt_slot c{};
     c.name = k.name.c_str();
     c.bytes = k.bytes;
-    c.reads = k.reads_all ? nullptr : k.reads.empty() ? &none : k.reads.data();
-    c.read_count = k.reads_all ? 0 : static_cast<uint32_t>(k.reads.size());
+    set_reads(k, &c);
     c.group = k.group;
     c.flags = k.flags;
     c.cost_seconds = k.cost;
@@ -114,8 +121,7 @@ inline ckpt_status make_segment(const Layer &layer, ckpt_segment_fn forward, ckp
     ckpt_output c{};
     c.name = k.name.c_str();
     c.bytes = k.bytes;
-    c.reads = k.reads_all ? nullptr : k.reads.empty() ? &none : k.reads.data();
-    c.read_count = k.reads_all ? 0 : static_cast<uint32_t>(k.reads.size());
+    set_reads(k, &c);
     c.group = k.group;
     c.flags = k.flags;
     c.in_place_input = k.in_place_input;

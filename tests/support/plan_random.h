@@ -143,6 +143,12 @@ class GraphMaker {
     make_consistent(&slots, &outputs);
     const std::string name = "n" + std::to_string(r_.graph.nodes.size());
     Result<Shape> made = Shape::create(name, slots, outputs, input_flags, forward_scratch, backward_scratch, replayable, whole);
+    if (!made.ok() && groups) {  // a group that waits for itself: each by itself then
+      EXPECT_NE(std::string(last_error()).find("computed from the group itself"), std::string::npos) << last_error();
+      for (Item &s : slots) s.group = 0, s.flags &= ~static_cast<uint32_t>(CKPT_SLOT_ALONE);
+      for (Item &o : outputs) o.group = 0;
+      made = Shape::create(name, slots, outputs, input_flags, forward_scratch, backward_scratch, replayable, whole);
+    }
     EXPECT_TRUE(made.ok()) << last_error();
     return std::make_shared<const Shape>(std::move(*made));
   }

@@ -238,4 +238,22 @@ TEST(Shape, HashesTellStructureAndSizesApart) {
   }
 }
 
+// One kernel makes a group: nothing that it reads may be computed from it.
+TEST(Shape, GroupsThatWaitForThemselves) {
+  Parts p;
+  p.slots = {item("a", {}, 0, 1), item("x", {0}), item("b", {1}, 0, 1)};
+  p.outputs = {item("o", {0, 1, 2})};
+  refused(p, CKPT_ERROR_INVALID_ARGUMENT, "group 1: 'b' reads 'x', which is computed from the group itself");
+  p.slots[2] = item("b", {0}, 0, 1);  // beside x, not through it
+  EXPECT_TRUE(p.create().ok()) << last_error();
+
+  // Through an output, and through another group; a group that only waits for such a one is not blamed.
+  p.slots = {item("a", {}, 0, 1), item("x", {0})};
+  p.outputs = {item("o", {1}, 0, 1)};
+  refused(p, CKPT_ERROR_INVALID_ARGUMENT, "'o' reads 'x'");
+  p.slots = {item("a", {}, 0, 1), item("x", {0}, 0, 2), item("b", {1}, 0, 1), item("y", {}, 0, 2), item("c", {2}, 0, 3)};
+  p.outputs = {item("o", {0, 1, 2, 3, 4})};
+  refused(p, CKPT_ERROR_INVALID_ARGUMENT, "group 2: 'x' reads 'a'");  // either of the two would do, c would not
+}
+
 }  // namespace
