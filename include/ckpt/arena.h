@@ -26,17 +26,21 @@ typedef void (*ckpt_release_fn)(void *user);
 
 enum {
   CKPT_ARENA_GUARD = 1, /* a pattern before and after each block, checked when it is freed and by ckpt_arena_check */
-  CKPT_ARENA_POISON = 2 /* new and freed blocks are filled with 0xFF bytes: NaN in every float format */
+  CKPT_ARENA_POISON = 2, /* new and freed blocks are filled with 0xFF bytes: NaN in every float format */
+  CKPT_ARENA_PLAIN = 4   /* the slab comes from the device's ordinary allocator (cudaMalloc) instead of mapped pages, which some
+                            libraries cannot share between processes; needs a capacity. The CPU has one kind of memory */
 };
 
 enum { CKPT_ARENA_HIGH = 1 /* place from the high end */ };
 
 typedef struct ckpt_arena_desc {
   uint32_t struct_size;
-  uint32_t flags;          /* CKPT_ARENA_GUARD | CKPT_ARENA_POISON */
-  size_t capacity_bytes;   /* 0: bounded by the device's memory alone (address space is reserved, pages come on use) */
+  uint32_t flags;          /* CKPT_ARENA_* of the first list */
+  size_t capacity_bytes;   /* 0: bounded by the device's memory alone: address space is reserved, and memory comes on use (on CUDA in
+                              pieces of 64 MiB, as far as the furthest block reaches; it stays). Else all of it is there at once on
+                              CUDA, and nothing grows later */
   size_t alignment_bytes;  /* power of two, at least 64; 0: 256. Each block's size is rounded up to it */
-  void *stream;            /* the one stream of all work on this arena; NULL on the CPU */
+  void *stream;            /* retained: the one stream of all work on this arena (device.h); NULL on the CPU, and only there */
   void *slab;              /* retained: the caller's memory of capacity_bytes (at least 1), aligned; else NULL */
   ckpt_alloc_fn alloc;     /* with `free`: the caller's allocator, asked once for capacity_bytes */
   ckpt_free_fn free;
@@ -61,16 +65,18 @@ typedef struct ckpt_arena_stats {
 } ckpt_arena_stats;
 
 /* Creates an arena. The device is retained until the arena and all that lives on it are gone. *out_arena is owned.
- * Errors: INVALID_ARGUMENT, STRUCT_SIZE, OUT_OF_MEMORY (with the numbers), OVERFLOW. */
+ * Errors: INVALID_ARGUMENT, STRUCT_SIZE, OUT_OF_MEMORY (with the numbers), OVERFLOW, DEVICE, CAPTURE (the stream is captured). */
 CKPT_API ckpt_status ckpt_arena_create(ckpt_device *device, const ckpt_arena_desc *desc, ckpt_arena **out_arena);
 
-/* Drops the caller's count; tapes and blocks keep the arena alive until they are gone. */
+/* Drops the caller's count; tapes and blocks keep the arena alive until they are gone. Memory that came from the device goes back when
+ * the work on it is done; for the caller's own, `free` and `release` are called while work that was enqueued may still run on it. */
 CKPT_API void ckpt_arena_destroy(ckpt_arena *arena);
 
 /* `bytes` of device memory, aligned; zero bytes give a distinct address too. flags: CKPT_ARENA_HIGH. Borrowed: goes back
  * with ckpt_arena_free. NULL on failure: ckpt_last_status() is BUDGET (capacity: wanted, free, largest block), BUSY,
  * INVALID_ARGUMENT, OVERFLOW, or OUT_OF_MEMORY (of the host, whose tables grow when more blocks live than ever before).
- * Never synchronises, never asks the device for memory. */
+ * Never synchronises. With a capacity it never asks the device for memory; without one also OUT_OF_MEMORY of the device, and CAPTURE
+ * where memory would have to grow while the stream is captured. */
 CKPT_API void *ckpt_arena_alloc(ckpt_arena *arena, size_t bytes, uint32_t flags);
 
 /* Gives a block back. NULL is fine. Errors: INVALID_ARGUMENT (not a live block of this arena: nothing changes), BUSY,

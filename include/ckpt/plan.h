@@ -33,7 +33,7 @@ enum {
 typedef struct ckpt_slot {
   const char *name;      /* unique in its segment, not empty; copied */
   size_t bytes;          /* may be 0 */
-  const uint32_t *reads; /* earlier slots it is computed from; NULL: every earlier slot; count 0: the inputs alone */
+  const uint32_t *reads; /* earlier slots it is computed from, beside the inputs; NULL: every earlier slot; not NULL with count 0: none */
   uint32_t read_count;
   uint32_t group;        /* 0: by itself; equal numbers: one kernel makes all members, so one needed means all needed */
   double cost_seconds;   /* a group's cost is the sum of its members', ALONE ones left out */
@@ -90,7 +90,11 @@ CKPT_API const char *ckpt_strategy_name(uint32_t strategy);
 
 enum { CKPT_MEMORY_ARENA = 0, CKPT_MEMORY_CALLER = 1 }; /* counts; or never counts and is always there */
 enum { CKPT_GRAD_NONE = 0, CKPT_GRAD_ARENA = 1, CKPT_GRAD_CALLER = 2 };
-enum { CKPT_CHAIN_SEGMENT_WHOLE = 1 }; /* a forward that computes anything computes everything, for forward_seconds */
+enum {
+  CKPT_CHAIN_SEGMENT_WHOLE = 1,            /* a forward that computes anything computes everything, for forward_seconds */
+  CKPT_CHAIN_SEGMENT_SAVED_HOLDS_INPUT = 2 /* the first slot's bytes contain the first input (frameworks that own their memory):
+                                              its bytes count once, and it stays as long as that slot does */
+};
 
 typedef struct ckpt_chain_segment {
   const char *name;               /* copied */
@@ -103,7 +107,7 @@ typedef struct ckpt_chain_segment {
   uint32_t slot_count;
   uint32_t output_count;
   uint32_t input_count;           /* 0 with inputs NULL: one */
-  uint32_t flags;                 /* CKPT_CHAIN_SEGMENT_WHOLE */
+  uint32_t flags;                 /* CKPT_CHAIN_SEGMENT_* */
   size_t forward_scratch_bytes;
   size_t backward_scratch_bytes;
 } ckpt_chain_segment;
@@ -142,26 +146,55 @@ CKPT_API uint32_t ckpt_chain_segment_count(const ckpt_chain *chain);
 
 /* ---- plans ---- */
 
+/* AUTO on a chain is optimal in a class of programs: which kinds of moves the search knows. Each class contains the ones
+ * before it. Names: "rotor", "sigma", "sigma+s+w", "sigma+s+w+d". Graphs that are no chains, and chains of more than 4000 segments, have no class:
+ * the best of a search. */
+enum {
+  CKPT_CLASS_DEFAULT = 0,     /* SIGMA_S_W; where slots, boundaries and inputs are 14 at most, budgets below its smallest too, of any program */
+  CKPT_CLASS_ROTOR = 1,       /* a segment is stored, or its input is (Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova 2019) */
+  CKPT_CLASS_SIGMA = 2,       /* and: what a segment stored stays while its input goes, and comes back on the way to others */
+  CKPT_CLASS_SIGMA_S_W = 3,   /* and: slots made once for all runs, and outputs made again from slots that were kept */
+  CKPT_CLASS_SIGMA_S_W_D = 4  /* and: boundaries given back late, when a later stretch runs their segment (slow: short chains) */
+};
+/* Errors: NOT_FOUND (the text lists the known ones). */
+CKPT_API ckpt_status ckpt_class_parse(const char *text, uint32_t *out_class);
+/* Static text; "unknown" for other values. */
+CKPT_API const char *ckpt_class_name(uint32_t plan_class);
+
+enum {
+  CKPT_PLAN_OPTIMAL = 0, /* proved: no program of the class is faster (costs count in ticks of at most 0.1 % of a segment) */
+  CKPT_PLAN_GAP = 1      /* the best found; class_gap_seconds and universal_gap_seconds say how far from the best it can be */
+};
+
 typedef struct ckpt_plan_desc {
   uint32_t struct_size;
   uint32_t strategy;                      /* CKPT_STRATEGY_* */
   uint32_t k;                             /* UNIFORM, BLOCK: at least 1 and required; else 0 */
   uint32_t in_flight_count;               /* recordings in flight at once; 0: 1 */
-  const char *const *keep_patterns;       /* SELECTIVE: globs (* and ?) on a slot's name, or on "segment/slot" */
+  const char *const *keep_patterns;       /* SELECTIVE: globs (* and ?) on a slot's name, or on "segment/slot". AUTO: those slots
+                                             count as marked KEEP (RECOMPUTE), the others are its choice */
   const char *const *recompute_patterns;  /* a pattern that matches nothing: NOT_FOUND; a slot that both match: CONFLICT */
-  uint32_t keep_pattern_count;            /* slots that no pattern matches: recomputed if only keep patterns are given, */
+  uint32_t keep_pattern_count;            /* SELECTIVE: slots that no pattern matches: recomputed if only keep patterns are given, */
   uint32_t recompute_pattern_count;       /* else kept */
   size_t budget_bytes;                    /* bounds the arena's height; 0: none */
+  uint64_t work_limit;                    /* AUTO: units of work (about 10 ns each) after which the best so far is taken; 0: the
+                                             default, about a second. Counted, not timed: the same plan on every machine. If
+                                             there is no plan by then (just above the smallest budget of a long chain), a slow one
+                                             that fits is taken */
+  uint32_t plan_class;                    /* CKPT_CLASS_*; AUTO on chains */
+  uint32_t reserved;                      /* 0 */
 } ckpt_plan_desc;
 
-#define CKPT_PLAN_DESC_INIT { sizeof(ckpt_plan_desc), 0, 0, 0, NULL, NULL, 0, 0, 0 }
+#define CKPT_PLAN_DESC_INIT { sizeof(ckpt_plan_desc), 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0 }
 
 /* Plans. *out_plan is owned and independent of the chain. Errors: BUDGET (the text has the smallest budget that works, and
  * ckpt_plan_minimum_budget gives it), INVALID_ARGUMENT, NOT_FOUND, CONFLICT, OVERFLOW (a program of more than 2^31 actions). */
 CKPT_API ckpt_status ckpt_plan_create(const ckpt_chain *chain, const ckpt_plan_desc *desc, ckpt_plan **out_plan);
 CKPT_API void ckpt_plan_destroy(ckpt_plan *plan);
 
-/* The smallest budget_bytes that ckpt_plan_create accepts for this desc (its budget is not looked at). */
+/* The smallest budget_bytes that ckpt_plan_create accepts for this desc (its budget is not looked at). AUTO on a chain: what the
+ * program of the smallest live load takes, or one of little more that packs better; where that has more than 1,000,000 actions
+ * (some thousand equal segments), the next one that has fewer. */
 CKPT_API ckpt_status ckpt_plan_minimum_budget(const ckpt_chain *chain, const ckpt_plan_desc *desc, size_t *out_bytes);
 
 typedef struct ckpt_plan_summary {
@@ -178,10 +211,23 @@ typedef struct ckpt_plan_summary {
   double backward_seconds;
   double recompute_seconds;  /* forward work after the first runs: made again, or put off until a backward needs it */
   uint64_t recompute_count;  /* forward actions beyond the first of their segment */
+  size_t minimum_budget_bytes;   /* the smallest budget that works for this request, as ckpt_plan_minimum_budget says; 0: not looked for
+                                    (AUTO, a budget far above it, and looking would take longer than the plan did) */
+  double class_gap_seconds;      /* no program of the class is faster by more than this */
+  double universal_gap_seconds;  /* no program at all is faster by more than this */
+  double plan_seconds;           /* wall time that planning took: the only value that differs from run to run */
+  uint64_t work;                 /* units of work that it took */
+  uint32_t status;               /* CKPT_PLAN_* */
+  uint32_t plan_class;           /* CKPT_CLASS_* that was searched; 0: none (a fixed strategy, a graph that is no chain) */
+  uint32_t placement_count;      /* see ckpt_plan_get_placements */
+  uint32_t reserved;
 } ckpt_plan_summary;
 
 /* Fills *out_summary; its struct_size must be set. */
 CKPT_API ckpt_status ckpt_plan_get_summary(const ckpt_plan *plan, ckpt_plan_summary *out_summary);
+
+/* Of actions and chain: equal plans on two machines have equal hashes. 0 for NULL. */
+CKPT_API uint64_t ckpt_plan_hash(const ckpt_plan *plan);
 
 enum { CKPT_ACTION_FORWARD = 0, CKPT_ACTION_BACKWARD = 1, CKPT_ACTION_FREE = 2, CKPT_ACTION_DROP = 3 };
 enum { CKPT_PLAN_MASK_WORDS = 4 };
@@ -200,6 +246,82 @@ typedef struct ckpt_action {
 /* Copies actions first .. first + count - 1 into out_actions, whose elements are action_size bytes apart. */
 CKPT_API ckpt_status ckpt_plan_get_actions(const ckpt_plan *plan, uint32_t first, uint32_t count, uint32_t action_size,
                                            ckpt_action *out_actions);
+
+/* A plan from a program of any origin (a file, another rank, one's own planner): verified, predicted and placed like any other.
+ * budget_bytes: 0: none. *out_plan is owned. Errors: INVALID_PLAN (names action, rule and what was found), BUDGET,
+ * INVALID_ARGUMENT. */
+CKPT_API ckpt_status ckpt_plan_from_actions(const ckpt_chain *chain, const ckpt_action *actions, uint32_t action_count,
+                                            uint32_t action_size, uint32_t in_flight_count, size_t budget_bytes, ckpt_plan **out_plan);
+
+enum {
+  CKPT_PLACED_SLOT = 0, CKPT_PLACED_OUTPUT = 1, CKPT_PLACED_INPUT = 2, CKPT_PLACED_GRAD = 3, CKPT_PLACED_SCRATCH = 4
+};
+
+/* One block of memory of a plan's step: what lives in it, when, and where in the arena. */
+typedef struct ckpt_placement {
+  uint32_t what;         /* CKPT_PLACED_* */
+  uint32_t index;        /* SLOT, OUTPUT, SCRATCH: segment; INPUT, GRAD: boundary */
+  uint32_t item;         /* SLOT, OUTPUT: which; else 0 */
+  uint32_t is_recompute; /* 1: made by a forward beyond its segment's first */
+  uint32_t first_action; /* live from the begin of this action (those that are there from the start: 0) */
+  uint32_t end_action;   /* until the begin of this one (action_count: until the end) */
+  size_t bytes;          /* in the arena: rounded up, guards included */
+  size_t offset;
+} ckpt_placement;
+
+/* Copies placements first .. first + count - 1, in the order in which a step takes them. One recording's; with several in flight
+ * (in_flight_count > 1) a step places as it goes, and there are none. */
+CKPT_API ckpt_status ckpt_plan_get_placements(const ckpt_plan *plan, uint32_t first, uint32_t count, uint32_t placement_size,
+                                              ckpt_placement *out_placements);
+
+/* ---- questions ---- */
+
+typedef struct ckpt_curve_point {
+  size_t budget_bytes;           /* the smallest budget that gives this plan: its arena_bytes, but not less than the smallest of all */
+  size_t peak_bytes;
+  double seconds;                /* forward, recomputation and backward */
+  double recompute_seconds;
+  double class_gap_seconds;
+  double universal_gap_seconds;
+  uint32_t status;               /* CKPT_PLAN_* */
+  uint32_t reserved;
+} ckpt_curve_point;
+
+/* Time over budget: at most `capacity` plans from the smallest budget (of more than 200 segments: from near it, as its
+ * last bytes take the longest to plan for) up to the first that makes nothing twice, each faster than the one before, spread
+ * where the curve is steep. Uses the desc's strategy, class, patterns, in-flight count and work limit (for
+ * each point); its budget is not looked at. A fixed strategy has one point. *out_count: how many were written. */
+CKPT_API ckpt_status ckpt_plan_curve(const ckpt_chain *chain, const ckpt_plan_desc *desc, uint32_t capacity, uint32_t point_size,
+                                     ckpt_curve_point *out_points, uint32_t *out_count);
+
+enum {
+  CKPT_BECAUSE_MARKED = 0,   /* no choice: KEEP or RECOMPUTE, a segment that cannot run again, an input, the caller's memory */
+  CKPT_BECAUSE_UNUSED = 1,   /* not kept: nobody reads it after its forward */
+  CKPT_BECAUSE_ALREADY = 2,  /* kept: dropping it saves no byte of the peak */
+  CKPT_BECAUSE_FASTER = 3,   /* kept: dropping it would cost seconds_change */
+  CKPT_BECAUSE_BUDGET = 4,   /* not kept: keeping it would take the arena above the budget */
+  CKPT_BECAUSE_NO_GAIN = 5,  /* not kept: keeping it fits, and saves no time */
+  CKPT_BECAUSE_SEARCH = 6    /* not kept, though keeping it fits and saves time: the search stopped early, or does not know this move */
+};
+
+/* One slot or boundary under a plan, and what the opposite choice for it alone would do, everything else kept as it is (what then
+ * is missing is made again). */
+typedef struct ckpt_explanation {
+  uint32_t what;          /* CKPT_PLACED_SLOT, _OUTPUT (a segment's) or _INPUT (a chain's) */
+  uint32_t index;         /* segment; INPUT: boundary */
+  uint32_t item;
+  uint32_t kept;          /* 1: made once, and there until its last reader is done; 0: given back, made again or never read again */
+  uint32_t because;       /* CKPT_BECAUSE_* */
+  uint32_t reserved;
+  size_t bytes;           /* in the arena */
+  double seconds_change;  /* of the step under the opposite choice; 0 where there is none */
+  int64_t peak_change;    /* of the live load under the opposite choice, in bytes */
+} ckpt_explanation;
+
+/* Explains items first .. first + count - 1: for each segment its slots, then its outputs; then the chain's inputs. One simulation
+ * per item. *out_count (may be NULL): how many items there are. Errors: INVALID_ARGUMENT (range, a plan of another chain). */
+CKPT_API ckpt_status ckpt_plan_explain(const ckpt_chain *chain, const ckpt_plan *plan, uint32_t first, uint32_t count,
+                                       uint32_t explanation_size, ckpt_explanation *out_explanations, uint32_t *out_count);
 
 /* Checks a program against every rule of the machine, with code that shares nothing with planner or interpreter, and gives
  * peak and seconds. Error: INVALID_PLAN (names action, rule and what was found). out_* may be NULL. */

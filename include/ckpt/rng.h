@@ -10,7 +10,7 @@
 #ifndef CKPT_RNG_H
 #define CKPT_RNG_H
 
-#include "ckpt/base.h"
+#include "ckpt/device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +51,18 @@ CKPT_API ckpt_status ckpt_philox_normal(const ckpt_philox *philox, uint64_t firs
 /* Bytes 0 or 1: 1 with the given probability. Compares integers: 1 iff x < ckpt_philox_threshold(probability). */
 CKPT_API ckpt_status ckpt_philox_bernoulli(const ckpt_philox *philox, uint64_t first, size_t count, double probability,
                                            uint8_t *out_bytes);
+
+/* The same fills in device memory, enqueued on `stream` (device.h): the same bits as the host's for the same snapshot, and legal while
+ * the stream is captured. out has the alignment of its elements (else INVALID_ARGUMENT); step_word, where there is one, is device memory,
+ * aligned to 8, that is read when the work is done. On the CPU they are the functions above. Errors: those above, and of the device. Thread-safe. */
+CKPT_API ckpt_status ckpt_device_philox_u32(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first, size_t count,
+                                            uint32_t *out_words);
+CKPT_API ckpt_status ckpt_device_philox_uniform(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first,
+                                                size_t count, float *out_values);
+CKPT_API ckpt_status ckpt_device_philox_normal(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first,
+                                               size_t count, float mean, float stddev, float *out_values);
+CKPT_API ckpt_status ckpt_device_philox_bernoulli(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first,
+                                                  size_t count, double probability, uint8_t *out_bytes);
 
 /* The integer threshold of a probability in [0, 1]: round(probability * 2^32), so 0 never and 2^32 always passes.
  * Values outside [0, 1] and NaN give UINT64_MAX. */

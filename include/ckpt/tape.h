@@ -103,6 +103,13 @@ enum {
                                  undeclared poisoned: finds wrong `reads` */
   CKPT_CHECK_INPUTS = 4       /* the caller's inputs and watched memory are hashed when recorded and at each use */
 };
+/* AUTO: costs are measured in the first two real steps of a recording, and the plan is made again after each of them (on CUDA: as soon as
+ * a later recording begins when the device is done with that step; nothing waits for it). With strategy
+ * AUTO every 32nd step after those is measured too (an item's cost is the median of the latest three). When more than 10 % of the
+ * forward time has moved from some items to others, a plan is made by the costs of now, before the next step begins and never inside
+ * one, and taken if it is predicted to save more than 2 % of the step; if not, the next measurement waits twice as long, up to 1024
+ * steps. NEVER: a plan stays, for callbacks that contain a collective: ranks that measure must not come to differ. An adopted plan
+ * stays in any case (ckpt_tape_adopt). */
 enum { CKPT_REPLAN_AUTO = 0, CKPT_REPLAN_NEVER = 1 };
 
 typedef struct ckpt_tape_desc {
@@ -138,10 +145,11 @@ CKPT_API ckpt_status ckpt_tape_get_step(const ckpt_tape *tape, uint64_t *out_ste
 enum { CKPT_TAPE_DRY = 1, CKPT_TAPE_NO_BACKWARD = 2 };
 
 /* Starts a recording; optional: the first input or segment starts one with key 0. `key` says which plan to expect (0:
- * unknown, the longest matching prefix). DRY: nothing runs, `needs` answers 0, no memory is taken; ckpt_backward on it makes
+ * unknown, the longest matching prefix). DRY: nothing runs, `needs` answers 0, no memory is taken; ckpt_backward on it, with gradients for the same
+ * roots as the real step will have, makes
  * the plan, or refuses it (BUDGET) with the smallest budget, and ends it; ckpt_tape_reset ends it without. NO_BACKWARD: only a forward pass: nothing is kept for a
  * backward, boundaries go when their last reader is done (ckpt_tape_release) or with the recording (ckpt_tape_reset).
- * Errors: STATE (something is recorded already), BUDGET (the known plan for `key` cannot be kept). */
+ * Errors: STATE (something is recorded already), BUDGET (the known plan for `key` cannot be kept), CAPTURE (see ckpt_tape_replay). */
 CKPT_API ckpt_status ckpt_tape_begin(ckpt_tape *tape, uint64_t key, uint32_t flags);
 
 enum { CKPT_TAPE_INPUT_ACCUMULATE = 1 }; /* add to grad instead of writing it */
@@ -211,12 +219,50 @@ CKPT_API void ckpt_recording_destroy(ckpt_recording *recording);
 CKPT_API ckpt_status ckpt_tape_chain(ckpt_tape *tape, uint64_t key, ckpt_chain **out_chain);
 /* The plan in use for a known recording. *out_plan is owned. */
 CKPT_API ckpt_status ckpt_tape_plan(ckpt_tape *tape, uint64_t key, ckpt_plan **out_plan);
-/* Uses this plan for `key` from the next recording on. Errors: NOT_FOUND, INVALID_PLAN (made for another structure, or
- * refused by the verifier), BUDGET, STATE. */
+/* Uses this plan for `key` from the next recording on, and keeps it until a larger recording comes by this key. One plan for all
+ * ranks: each records dry; rank 0 makes a plan (ckpt_tape_chain, ckpt_plan_create with the tapes' budget and in_flight_count) and
+ * sends it; all adopt it and compare ckpt_plan_hash. Its places are taken where they fit this tape's arena, else chosen anew, by the
+ * same rules on every rank. Errors: NOT_FOUND, INVALID_PLAN (made for another structure, or refused by the verifier), BUDGET, STATE
+ * (a recording is in progress). */
 CKPT_API ckpt_status ckpt_tape_adopt(ckpt_tape *tape, uint64_t key, const ckpt_plan *plan);
 /* Does beforehand all that a step with this key would have to do but for the work itself: plan, commit of arena memory,
- * tables. Errors: NOT_FOUND, BUDGET, OUT_OF_MEMORY. */
+ * tables; on CUDA it waits for the arena's stream, so that the costs of the steps so far are in the plan, and takes the device's word
+ * for captured steps. The plan that it finds is the one that a capture uses, until the next prepare or adopt for this key.
+ * Errors: NOT_FOUND, BUDGET, OUT_OF_MEMORY, CAPTURE (the stream is being captured). */
 CKPT_API ckpt_status ckpt_tape_prepare(ckpt_tape *tape, uint64_t key);
+
+/* ---- a whole step as a graph (CUDA) ----
+ *
+ * One step (begin, segments, ckpt_backward, and the optimiser if it is on the stream) is captured, and then launched again and again
+ * without its host work:
+ *
+ *   two or three steps as always, by ckpt_tape_begin(tape, key, 0)      costs are measured, kernels and libraries are loaded
+ *   ckpt_tape_prepare(tape, key)
+ *   ckpt_device_capture_begin(device, stream)                           the arena's stream; or the caller's own capture
+ *   the same step by the same key: begin, segments, backward
+ *   ckpt_device_capture_end(device, stream, &graph)
+ *   for each further step:
+ *     write the next batch into the memory that the step reads (on the same stream)
+ *     ckpt_tape_replay(tape); ckpt_graph_launch(graph, stream)
+ *
+ * The captured step itself does no work and the tape's step stays: the first replay is that step. ckpt_tape_replay writes the tape's
+ * step into a word of the device, on the arena's stream, and moves the step on by one: ckpt_frame_random gives snapshots with that word
+ * (step_word) while a step is captured, so replay k draws what the step would have drawn that it stands for, and steps with and without
+ * the graph may alternate. Launch on the arena's stream, or order the launch behind it by an event.
+ *
+ * Rules. A graph names addresses. Inputs, gradients, weights and the outputs' own memory stay where they are. Arena, tape and all that was
+ * taken from the arena before stay as long as the graph is launched; of what is taken later, only recordings may share the arena with
+ * it: a block of ckpt_arena_alloc that was not there at the capture can lie where the graph writes. Callbacks run once, at the capture:
+ * ckpt_frame_step, sizes and whatever else comes from the host is frozen.
+ *
+ * What a graph cannot hold is refused with CAPTURE when a recording begins or goes on while the stream is captured, and the recording is
+ * gone: no plan that was prepared for the key, a begin without key or with flags, checks, an arena with CKPT_ARENA_GUARD, recordings in
+ * flight, host state (save_state), a step that leaves its plan in any way, a recording of which only a part is captured, a second step of
+ * the same tape in one graph (ckpt_tape_replay stands for one). The capture itself goes on and has to be ended (and its graph thrown away).
+ * Nothing is measured while a step is captured.
+ *
+ * Error: STATE (no whole step of this tape was captured, or a recording is in progress), CAPTURE (the stream is captured), OVERFLOW. */
+CKPT_API ckpt_status ckpt_tape_replay(ckpt_tape *tape);
 
 typedef struct ckpt_tape_stats {
   uint32_t struct_size;
@@ -239,7 +285,8 @@ typedef struct ckpt_tape_stats {
   size_t arena_measured_bytes;
   size_t held_bytes;              /* measured at the end of forward */
   size_t minimum_budget_bytes;    /* of the tape's strategy, for the latest plan or refusal; 0: not known */
-  double recompute_seconds;       /* latest step, measured: forward callbacks beyond the first */
+  double recompute_seconds;       /* latest step, measured: forward callbacks beyond the first. On CUDA these three are measured on the
+                                     device without waiting for it, and are 0 until a later recording begins when the step is done */
   double forward_seconds;         /* first runs, where costs were measured (else 0) */
   double backward_seconds;        /* likewise */
   double predicted_recompute_seconds;
@@ -281,7 +328,8 @@ enum {
 CKPT_API size_t ckpt_frame_bytes(const ckpt_frame *frame, uint32_t what, uint32_t k);
 
 /* The snapshot for draws of this segment in this step; `site` (< 65536) is a number of the callback's choice. The same in
- * first run, recompute and backward. Out of range: fails the frame. */
+ * first run, recompute and backward. Out of range: fails the frame. While the step is captured its subsequence has no step, and
+ * step_word names the device's word with it (ckpt_tape_replay): kernels add *step_word where it is not NULL. */
 CKPT_API void ckpt_frame_random(ckpt_frame *frame, uint32_t site, ckpt_philox *out_philox);
 
 /* What this frame is. The step is the recording's; stream and user are those of the arena and of the segment's call. */

@@ -113,8 +113,12 @@ void ckpt_frame_random(ckpt_frame *f, uint32_t site, ckpt_philox *out_philox) {
   if (out_philox == nullptr) return;
   *out_philox = ckpt_philox{};
   if (gone(f)) return;
-  const ckpt_status status = ckpt_philox_pack(f->recording->tape().seed, f->recording->step(), f->node, site, out_philox);
+  // In a graph the step comes from the device, at each launch.
+  const bool captured = f->recording->captured();
+  const ckpt_tape &tape = f->recording->tape();
+  const ckpt_status status = ckpt_philox_pack(tape.seed, captured ? 0 : f->recording->step(), f->node, site, out_philox);
   if (status && f->failed == CKPT_OK) f->failed = status;
+  else if (!status && captured) out_philox->step_word = tape.step_word;
 }
 
 int ckpt_frame_is_recompute(const ckpt_frame *f) { return !gone(f) && f->mode == Mode::replay; }

@@ -1,8 +1,8 @@
 #include "ckpt/rng.h"
 
-#include <cmath>
 #include <memory>
 
+#include "abi/handle.h"
 #include "rng/fill.h"
 #include "rng/philox.h"
 #include "rng/snapshot.h"
@@ -14,10 +14,25 @@ struct ckpt_rng {
 namespace {
 
 using ckpt::fail;
+using ckpt::device::Fill;
 using ckpt::rng::Stream;
 
 ckpt_status null_argument(const char *function, const char *argument) noexcept {
   return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, argument);
+}
+
+ckpt_status device_fill(const char *function, ckpt_device *device, void *stream, Fill fill, const ckpt_philox *philox, uint64_t first, size_t count,
+                        double a, double b, void *out) noexcept {
+  if (device == nullptr) return null_argument(function, "device");
+  uint64_t word = 0;
+  CKPT_TRY(ckpt::rng::check_fill(function, philox, first, count, out, &word));
+  // A kernel that stores to such an address takes the whole device with it.
+  const size_t element = fill == Fill::bernoulli ? 1 : 4;
+  if (reinterpret_cast<uintptr_t>(out) % element != 0)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: the output is %p, expected a multiple of %zu", function, out, element);
+  if (reinterpret_cast<uintptr_t>(philox->step_word) % alignof(uint64_t) != 0)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: philox.step_word is %p, expected a multiple of %zu", function, static_cast<const void *>(philox->step_word), alignof(uint64_t));
+  return ckpt::abi::object(device)->philox(stream, fill, philox, first, count, a, b, out);
 }
 
 }  // namespace
@@ -51,12 +66,7 @@ ckpt_status ckpt_philox_normal(const ckpt_philox *philox, uint64_t first, size_t
                                float *out_values) {
   Stream stream;
   CKPT_TRY(ckpt::rng::stream_of("ckpt_philox_normal", philox, first, count, out_values, &stream));
-  if (!std::isfinite(mean))
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_philox_normal: mean is %g, expected a finite number",
-                static_cast<double>(mean));
-  if (!std::isfinite(stddev) || stddev < 0.0f)
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_philox_normal: stddev is %g, expected a finite number of at least 0",
-                static_cast<double>(stddev));
+  CKPT_TRY(ckpt::rng::check_normal("ckpt_philox_normal", mean, stddev));
   ckpt::rng::best_fills().normal(stream, count, mean, stddev, out_values);
   return CKPT_OK;
 }
@@ -65,11 +75,29 @@ ckpt_status ckpt_philox_bernoulli(const ckpt_philox *philox, uint64_t first, siz
                                   uint8_t *out_bytes) {
   Stream stream;
   CKPT_TRY(ckpt::rng::stream_of("ckpt_philox_bernoulli", philox, first, count, out_bytes, &stream));
-  const uint64_t threshold = ckpt::rng::threshold_of(probability);
-  if (threshold == UINT64_MAX)
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_philox_bernoulli: probability is %g, expected 0 to 1", probability);
-  ckpt::rng::bernoulli(ckpt::rng::best_fills(), stream, count, threshold, out_bytes);
+  CKPT_TRY(ckpt::rng::check_probability("ckpt_philox_bernoulli", probability));
+  ckpt::rng::bernoulli(ckpt::rng::best_fills(), stream, count, ckpt::rng::threshold_of(probability), out_bytes);
   return CKPT_OK;
+}
+
+ckpt_status ckpt_device_philox_u32(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first, size_t count, uint32_t *out_words) {
+  return device_fill(__func__, device, stream, Fill::u32, philox, first, count, 0, 0, out_words);
+}
+
+ckpt_status ckpt_device_philox_uniform(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first, size_t count, float *out_values) {
+  return device_fill(__func__, device, stream, Fill::uniform, philox, first, count, 0, 0, out_values);
+}
+
+ckpt_status ckpt_device_philox_normal(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first, size_t count, float mean,
+                                      float stddev, float *out_values) {
+  CKPT_TRY(ckpt::rng::check_normal(__func__, mean, stddev));
+  return device_fill(__func__, device, stream, Fill::normal, philox, first, count, static_cast<double>(mean), static_cast<double>(stddev), out_values);
+}
+
+ckpt_status ckpt_device_philox_bernoulli(ckpt_device *device, void *stream, const ckpt_philox *philox, uint64_t first, size_t count,
+                                         double probability, uint8_t *out_bytes) {
+  CKPT_TRY(ckpt::rng::check_probability(__func__, probability));
+  return device_fill(__func__, device, stream, Fill::bernoulli, philox, first, count, probability, 0, out_bytes);
 }
 
 uint64_t ckpt_philox_threshold(double probability) { return ckpt::rng::threshold_of(probability); }

@@ -64,10 +64,9 @@ ckpt_status no_open_frame(const ckpt_tape *tape, const char *function) {
 
 // What a good step teaches. If that fails (for want of memory) the tape knows no more than before, and the step is good
 // all the same.
-void learn(ckpt_tape *tape, const Recording &recording) noexcept {
-  if (!recording.teaches()) return;
+void learn(ckpt_tape *tape, Recording &recording) noexcept {
   try {
-    tape->learn(recording);
+    tape->teach(&recording);
   } catch (...) {
   }
 }
@@ -76,6 +75,11 @@ void learn(ckpt_tape *tape, const Recording &recording) noexcept {
 void end_step(ckpt_tape *tape) {
   tape->note(*tape->current);
   tape->end_recording();
+}
+
+void end_flight(ckpt_recording *recording) {
+  --recording->tape->flying;
+  recording->tape->recycle(std::move(recording->recording));
 }
 
 // After an error of memory or of a callback the recording is gone; so is one that only a refused call has started.
@@ -212,7 +216,11 @@ ckpt_status ckpt_tape_input(ckpt_tape *tape, const ckpt_input_desc *desc, ckpt_b
   CKPT_TRY(no_open_frame(tape, __func__));
   if (d.data == nullptr && d.bytes != 0 && !(tape->current != nullptr && tape->current->dry()))
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.data is NULL, expected %zu bytes", __func__, d.bytes);
-  const ckpt_status status = guarded(__func__, [&] { return tape->recording().add_input(d, out_buffer); });
+  const ckpt_status status = guarded(__func__, [&]() -> ckpt_status {
+    Recording *r = nullptr;
+    CKPT_TRY(tape->recording(&r));
+    return r->add_input(d, out_buffer);
+  });
   if (status) end_if_lost(tape);
   return status;
 }
@@ -226,10 +234,11 @@ ckpt_status begin_segment(const char *function, ckpt_tape *tape, const ckpt_segm
   if (segment == nullptr) return null_argument(function, "segment", "a segment");
   if (call.reserved != 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: call.reserved is %u, expected 0", function, call.reserved);
   if (call.watch_count > 0 && call.watch == nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: call.watch is NULL, expected %u entries", function, call.watch_count);
-  Recording &r = tape->recording();
-  CKPT_TRY(r.prepare_segment(*segment, call));
+  Recording *r = nullptr;
+  CKPT_TRY(tape->recording(&r));
+  CKPT_TRY(r->prepare_segment(*segment, call));
   *begun = true;
-  return r.begin_segment(const_cast<ckpt_segment *>(segment), call, &tape->frame);
+  return r->begin_segment(const_cast<ckpt_segment *>(segment), call, &tape->frame);
 }
 
 // The call's user, when the call comes to nothing. One that cannot be read has none.
@@ -392,7 +401,10 @@ ckpt_status ckpt_backward(ckpt_tape *tape, const ckpt_buffer *outputs, const voi
   if (tape->current == nullptr) return fail(CKPT_ERROR_STATE, "%s: nothing is recorded (a backward without RETAIN, a failed step and a reset end a recording)", __func__);
   const bool first = !tape->current->spent();
   const ckpt_status status = guarded(__func__, [&, function = __func__] { return backward(function, *tape->current, outputs, output_grads, output_count, flags); });
-  if (!status && !tape->current->dry() && first) {
+  if (!status && tape->current->captured()) {
+    tape->replayable = true;  // the graph's steps are those of ckpt_tape_replay
+    tape->captured_in = tape->current->capture();
+  } else if (!status && !tape->current->dry() && first) {
     ++tape->step;
     learn(tape, *tape->current);
   }
@@ -410,12 +422,14 @@ ckpt_status ckpt_tape_detach(ckpt_tape *tape, ckpt_recording **out_recording) {
   CKPT_TRY(no_open_frame(tape, __func__));
   if (tape->current == nullptr || tape->current->node_count() == 0) return fail(CKPT_ERROR_STATE, "%s: nothing is recorded (a backward without RETAIN, a failed step and a reset end a recording)", __func__);
   if (tape->current->dry() || tape->current->no_backward()) return fail(CKPT_ERROR_STATE, "%s: a recording that is dry or without backward cannot be detached", __func__);
+  if (tape->current->captured()) return fail(CKPT_ERROR_CAPTURE, "%s: the recording goes into a graph: its backward runs before the capture ends", __func__);
   return guarded(__func__, [&]() -> ckpt_status {
     auto handle = std::make_unique<ckpt_recording>();
     handle->tape = Ref<ckpt_tape>::share(tape);
     tape->current->finish_forward();
     if (!tape->current->spent()) ++tape->step;
     handle->recording = std::move(tape->current);
+    ++tape->flying;
     *out_recording = handle.release();
     return CKPT_OK;
   });
@@ -433,7 +447,7 @@ ckpt_status ckpt_recording_backward(ckpt_recording *recording, const ckpt_buffer
   const ckpt_status status = guarded(__func__, [&, function = __func__] { return backward(function, r, outputs, output_grads, output_count, flags); });
   if (!status && first) learn(tape, r);
   tape->note(r);
-  if (status || !(flags & CKPT_BACKWARD_RETAIN)) tape->recycle(std::move(recording->recording));
+  if (status || !(flags & CKPT_BACKWARD_RETAIN)) end_flight(recording);
   tape->arena->set_limit(ckpt::arena::kUnbounded);
   return status;
 }
@@ -446,7 +460,7 @@ ckpt_status ckpt_recording_read(ckpt_recording *recording, ckpt_buffer buffer, c
   CKPT_TRY(lock.status());
   if (recording->recording == nullptr) return fail(CKPT_ERROR_STALE, "%s: the recording's backward has run", __func__);
   const ckpt_status status = guarded(__func__, [&] { return recording->recording->read(buffer, out_data); });
-  if (status && recording->recording->lost()) recording->tape->recycle(std::move(recording->recording));
+  if (status && recording->recording->lost()) end_flight(recording);
   return status;
 }
 
@@ -477,7 +491,7 @@ ckpt_status ckpt_tape_plan(ckpt_tape *tape, uint64_t key, ckpt_plan **out_plan) 
   return guarded(__func__, [&, function = __func__]() -> ckpt_status {
     auto known = tape->known_plan(function, key);
     if (!known.ok()) return known.status();
-    *out_plan = new ckpt_plan((*known)->plan, *(*known)->graph, tape->budget);
+    *out_plan = new ckpt_plan((*known)->plan, (*known)->graph, (*known)->gradients.roots, tape->budget);
     return CKPT_OK;
   });
 }
@@ -497,6 +511,14 @@ ckpt_status ckpt_tape_prepare(ckpt_tape *tape, uint64_t key) {
   CKPT_TRY(entered.status());
   if (tape->current != nullptr) return fail(CKPT_ERROR_STATE, "%s: a recording is in progress", __func__);
   return guarded(__func__, [&, function = __func__] { return tape->prepare(function, key); });
+}
+
+ckpt_status ckpt_tape_replay(ckpt_tape *tape) {
+  if (tape == nullptr) return null_argument(__func__, "tape", "a tape");
+  Entered entered(tape, __func__);
+  CKPT_TRY(entered.status());
+  CKPT_TRY(no_open_frame(tape, __func__));
+  return tape->replay(__func__);
 }
 
 ckpt_status ckpt_tape_get_stats(const ckpt_tape *tape, ckpt_tape_stats *out_stats) {

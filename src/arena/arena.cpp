@@ -12,7 +12,7 @@ constexpr size_t kDefaultAlignment = 256, kLeastAlignment = 64, kLargestAlignmen
 constexpr uint8_t kGuard = 0xA5, kPoison = 0xFF;
 
 Status validate_sizes(const char *function, const ckpt_arena_desc &d) {
-  constexpr uint32_t kKnown = CKPT_ARENA_GUARD | CKPT_ARENA_POISON;
+  constexpr uint32_t kKnown = CKPT_ARENA_GUARD | CKPT_ARENA_POISON | CKPT_ARENA_PLAIN;
   if (d.flags & ~kKnown)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.flags is 0x%x, expected a combination of 0x%x", function, d.flags, kKnown);
   if (!is_power_of_two(d.alignment_bytes) || d.alignment_bytes < kLeastAlignment || d.alignment_bytes > kLargestAlignment)
@@ -32,6 +32,11 @@ Status validate_memory(const char *function, const ckpt_arena_desc &d) {
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.slab and desc.alloc are both given, expected one of them", function);
   if ((d.slab != nullptr || d.alloc != nullptr) && d.capacity_bytes == 0)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.capacity_bytes is 0, expected at least 1 for the caller's memory", function);
+  if ((d.flags & CKPT_ARENA_PLAIN) && (d.slab != nullptr || d.alloc != nullptr))
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.flags has CKPT_ARENA_PLAIN, which says where the device's memory comes from, but desc.%s gives the caller's", function,
+                d.slab != nullptr ? "slab" : "alloc");
+  if ((d.flags & CKPT_ARENA_PLAIN) && d.capacity_bytes == 0)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.capacity_bytes is 0, expected a capacity with CKPT_ARENA_PLAIN: such memory is taken at once", function);
   if (reinterpret_cast<uintptr_t>(d.slab) % d.alignment_bytes != 0)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.slab is %p, expected a multiple of %zu", function, d.slab, d.alignment_bytes);
   return CKPT_OK;
@@ -41,10 +46,26 @@ SizeRule rule_of(const ckpt_arena_desc &d) noexcept {
   return {d.alignment_bytes, d.flags & CKPT_ARENA_GUARD ? d.alignment_bytes : 0};
 }
 
+Status validate_stream(const char *function, const device::Device &device, void *stream) {
+  if (stream != nullptr && device.kind() == CKPT_DEVICE_KIND_CPU)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.stream is %p, expected NULL on the CPU", function, stream);
+  if (stream == nullptr && device.asynchronous())
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.stream is NULL, the legacy default stream, which waits for all others; expected a stream of its own (ckpt_device_stream_create)", function);
+  return CKPT_OK;
+}
+
+Status check_not_captured(const char *function, const device::Device &device, void *stream) {
+  if (!device.asynchronous()) return CKPT_OK;
+  uint32_t captured = 0;
+  CKPT_TRY(device.capturing(stream, &captured));
+  if (captured != 0) return fail(CKPT_ERROR_CAPTURE, "%s: desc.stream is being captured: make the arena before", function);
+  return CKPT_OK;
+}
+
 }  // namespace
 
-Arena::Arena(Slab slab, const ckpt_arena_desc &desc, size_t capacity) noexcept
-    : checks_(desc.flags), key_shift_(static_cast<uint32_t>(std::countr_zero(desc.alignment_bytes))), rule_(rule_of(desc)),
+Arena::Arena(Slab slab, const ckpt_arena_desc &desc, size_t capacity, bool grows) noexcept
+    : checks_((desc.flags & (CKPT_ARENA_GUARD | CKPT_ARENA_POISON)) | (grows ? kGrows : 0)), key_shift_(static_cast<uint32_t>(std::countr_zero(desc.alignment_bytes))), rule_(rule_of(desc)),
       stream_(desc.stream), placer_(capacity), slab_(std::move(slab)) {}
 
 Result<Ref<Arena>> Arena::create(const char *function, Ref<device::Device> device, const ckpt_arena_desc &given) {
@@ -53,10 +74,10 @@ Result<Ref<Arena>> Arena::create(const char *function, Ref<device::Device> devic
   if (desc.alignment_bytes == 0) desc.alignment_bytes = kDefaultAlignment;
   if (const Status s = validate_sizes(function, desc)) return R::failed(s);
   if (const Status s = validate_memory(function, desc)) return R::failed(s);
-  if (desc.stream != nullptr && device->kind() == CKPT_DEVICE_KIND_CPU)
-    return R::failed(fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.stream is %p, expected NULL on the CPU", function, desc.stream));
+  if (const Status s = validate_stream(function, *device, desc.stream)) return R::failed(s);
 
   Slab slab(device, desc);  // from here on `release` is owed
+  if (const Status s = check_not_captured(function, *device, desc.stream)) return R::failed(s);
   size_t capacity = desc.capacity_bytes;
   if (capacity == 0) {
     ckpt_device_info info{};
@@ -67,7 +88,11 @@ Result<Ref<Arena>> Arena::create(const char *function, Ref<device::Device> devic
   const size_t usable = round_down(capacity, desc.alignment_bytes);
   const bool own = desc.slab == nullptr && desc.alloc == nullptr;
   if (const Status s = slab.take(function, own ? std::max(usable, desc.alignment_bytes) : capacity)) return R::failed(s);
-  auto *arena = new (std::nothrow) Arena(std::move(slab), desc, usable);
+  // A capacity is there from the beginning, so that a budget's memory never grows inside a step; without one it follows the blocks.
+  const bool grows = own && device->asynchronous() && desc.capacity_bytes == 0;
+  if (own && device->asynchronous() && !grows)
+    if (const Status s = device->commit(slab.data(), usable)) return R::failed(s);
+  auto *arena = new (std::nothrow) Arena(std::move(slab), desc, usable, grows);
   if (arena == nullptr) return R::failed(fail(CKPT_ERROR_OUT_OF_MEMORY, "%s: the host refused %zu bytes", function, sizeof(Arena)));
   return Ref<Arena>::adopt(arena);
 }
@@ -138,6 +163,10 @@ Status Arena::refuse(const char *function, size_t bytes) noexcept {
 // one byte too many is seen.
 
 BlockId Arena::dress(BlockId block, size_t bytes) {
+  if (checks_ & kGrows) {
+    fill_failure_ = follow();
+    if (fill_failure_ != CKPT_OK) return refused(block);
+  }
   if (checks_ & CKPT_ARENA_GUARD) {
     if (user_bytes_.size() <= block) {
       try {
@@ -151,7 +180,10 @@ BlockId Arena::dress(BlockId block, size_t bytes) {
     user_bytes_[block] = bytes;
   }
   fill_failure_ = fill(block, bytes);
-  if (fill_failure_ == CKPT_OK) return block;
+  return fill_failure_ == CKPT_OK ? block : refused(block);
+}
+
+BlockId Arena::refused(BlockId block) noexcept {
   --alloc_count_;
   ++failed_count_;
   placer_.free(block);
@@ -209,11 +241,39 @@ Status Arena::check(const char *function) const {
 
 // ---- the whole ----
 
-Status Arena::commit(size_t low_bytes, size_t high_bytes) const {
-  auto *const base = static_cast<char *>(slab_.data());
+Status Arena::commit(size_t low_bytes, size_t high_bytes) {
   const size_t low = std::min(low_bytes, capacity()), high = std::min(high_bytes, capacity() - low);
+  if (checks_ & kGrows) return grow(low, high);
+  auto *const base = static_cast<char *>(slab_.data());
   CKPT_TRY(device().commit(base, low));
   return device().commit(base + (capacity() - high), high);
+}
+
+// Memory behind both ends up to their frontiers, in large pieces where the device has them.
+Status Arena::follow() {
+  constexpr size_t kPiece = size_t{64} << 20;
+  const size_t low = placer_.low_frontier(), high = placer_.high_frontier();
+  if (low <= committed_[0] && high <= committed_[1]) return CKPT_OK;
+  if (grow(std::min(round_up(low, kPiece), capacity()), std::min(round_up(high, kPiece), capacity())) == CKPT_OK) return CKPT_OK;
+  return last_status() == CKPT_ERROR_OUT_OF_MEMORY ? grow(low, high) : last_status();
+}
+
+Status Arena::grow(size_t low, size_t high) {
+  if (low <= committed_[0] && high <= committed_[1]) return CKPT_OK;
+  uint32_t captured = 0;
+  CKPT_TRY(device().capturing(stream_, &captured));
+  if (captured != 0)
+    return fail(CKPT_ERROR_CAPTURE, "ckpt: the arena's memory would have to grow to %zu bytes while its stream is captured: give the arena a capacity, or call ckpt_tape_prepare before", low + high);
+  auto *const base = static_cast<char *>(slab_.data());
+  if (low > committed_[0]) {
+    CKPT_TRY(device().commit(base + committed_[0], low - committed_[0]));
+    committed_[0] = low;
+  }
+  if (high > committed_[1]) {
+    CKPT_TRY(device().commit(base + (capacity() - high), high - committed_[1]));
+    committed_[1] = high;
+  }
+  return CKPT_OK;
 }
 
 void Arena::reserve(size_t block_count) {

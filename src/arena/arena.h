@@ -57,8 +57,10 @@ class Arena final : public Counted<Arena> {
   // Bounds the height below the capacity, until set again (a tape's budget, for the time of its calls).
   void set_limit(size_t limit) noexcept { placer_.set_limit(limit); }
 
-  // `bytes` as the user counts them, at most SizeRule::kMaxBytes. kNoBlock: no room (or, with POISON or GUARD, the device
-  // failed to fill), and refuse() says why. May throw std::bad_alloc: nothing has changed.
+  bool guarded() const noexcept { return (checks_ & CKPT_ARENA_GUARD) != 0; }
+
+  // `bytes` as the user counts them, at most SizeRule::kMaxBytes. kNoBlock: no room (or the device failed to fill with POISON or
+  // GUARD, or to give memory), and refuse() says why. May throw std::bad_alloc: nothing has changed.
   BlockId allocate(size_t bytes, Side side) {
     const BlockId block = placer_.allocate(rule_.footprint(bytes), side);
     if (block == kNoBlock) {
@@ -68,6 +70,14 @@ class Arena final : public Counted<Arena> {
     ++alloc_count_;
     return checks_ == 0 ? block : dress(block, bytes);
   }
+  // A plan's own places (see Placer): kNoBlock only where the device failed to fill or to give memory.
+  uint64_t open_region(size_t height) noexcept { return placer_.open_region(height); }
+  BlockId allocate_at(size_t offset, size_t bytes) {
+    const BlockId block = placer_.allocate_at(offset, rule_.footprint(bytes));
+    ++alloc_count_;
+    return checks_ == 0 ? block : dress(block, bytes);
+  }
+  void settle() { placer_.settle(); }
   Status refuse(const char *function, size_t bytes) noexcept;
   // CHECK: a guard was overwritten; the block is freed all the same.
   Status free(const char *function, BlockId block) noexcept {
@@ -84,7 +94,7 @@ class Arena final : public Counted<Arena> {
   // The guards of all live blocks.
   Status check(const char *function) const;
   // Memory behind the ends of the slab, as far as they will be used, ahead of time.
-  Status commit(size_t low_bytes, size_t high_bytes) const;
+  Status commit(size_t low_bytes, size_t high_bytes);
   void reserve(size_t block_count);  // host tables for so many blocks at once
   void stats(ckpt_arena_stats *out) const noexcept;  // all but struct_size
   void reset_stats() noexcept { placer_.reset_peaks(); }
@@ -94,13 +104,16 @@ class Arena final : public Counted<Arena> {
   Status give(const char *function, void *data) noexcept;
 
  private:
-  Arena(Slab slab, const ckpt_arena_desc &desc, size_t capacity) noexcept;
+  Arena(Slab slab, const ckpt_arena_desc &desc, size_t capacity, bool grows) noexcept;
 
   Status refuse_busy(const char *function) const noexcept;
   void bury_orphans() const noexcept;
   void bury_if_free() const noexcept;
   bool wait_for_burial(uint32_t found) const noexcept;
   BlockId dress(BlockId block, size_t bytes);
+  BlockId refused(BlockId block) noexcept;
+  Status follow();
+  Status grow(size_t low, size_t high);
   Status fill(BlockId block, size_t bytes) const;
   Status undress(const char *function, BlockId block) noexcept;
   Status check_block(const char *function, BlockId block) const;
@@ -109,11 +122,12 @@ class Arena final : public Counted<Arena> {
     return (reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(slab_.data())) >> key_shift_;
   }
 
+  static constexpr uint32_t kGrows = 1u << 31;
   static constexpr uint32_t kFree = 0, kUsed = 1, kBurying = 2;
   mutable std::atomic<uint32_t> busy_{kFree};
   mutable std::atomic<const void *> buryer_{nullptr};  // names the thread that buries
   mutable std::atomic<Orphan *> orphans_{nullptr};  // a stack
-  uint32_t checks_;     // CKPT_ARENA_GUARD, CKPT_ARENA_POISON
+  uint32_t checks_;     // CKPT_ARENA_GUARD, CKPT_ARENA_POISON, kGrows: what allocate has to do beside placing
   uint32_t key_shift_;  // log2 of the alignment
   SizeRule rule_;
   void *stream_;
@@ -122,6 +136,7 @@ class Arena final : public Counted<Arena> {
   std::vector<size_t> user_bytes_;  // by block id, with GUARD
   uint64_t alloc_count_ = 0, free_count_ = 0, failed_count_ = 0;
   Status fill_failure_ = CKPT_OK;  // of the allocate that has just failed
+  size_t committed_[2] = {0, 0};   // with kGrows: memory is behind so much of the low end, of the high end
   Slab slab_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "base/assert.h"
 
@@ -196,6 +197,8 @@ BlockId Placer::allocate(size_t bytes, Side side) {
     return counted(block);
   }
   if (bytes > kUnbounded) return kNoBlock;  // below it, sums of three sizes do not wrap
+  if (region_ != 0) settle();
+  ++decision_count_;
   End &own = end_of(side);
   if (const BlockId hole = best_fit(own, bytes); hole != kNoBlock) return counted(take_from(own, hole, bytes));
   if (end_[0].frontier + end_[1].frontier + bytes <= std::min(capacity_, limit_)) return counted(push(own, bytes, side));
@@ -217,15 +220,9 @@ void Placer::free(BlockId block) noexcept {
   CKPT_ASSERT(live(block));
   Node &n = nodes_[block];
   in_use_ -= n.bytes;
-  if (--live_count_ == 0) {  // nothing but this block was there: holes never outlive the block behind them
-    const size_t low = end_[0].furthest, high = end_[1].furthest, peak = peak_in_use_;
-    clear();
-    end_[0].furthest = low;
-    end_[1].furthest = high;
-    peak_in_use_ = peak;
-    return;
-  }
-  if (n.bytes == 0) return drop_node(block);
+  if (n.state == State::placed) --placed_count_;
+  if (--live_count_ == 0) return forget_blocks();  // nothing but this block was there: holes never outlive the block behind them
+  if (n.state == State::placed || n.bytes == 0) return drop_node(block);
   End &end = end_of(n.side);
   const BlockId prev = n.prev, next = n.next;
   const bool hole_before = prev != kNoBlock && nodes_[prev].state == State::free;
@@ -246,9 +243,78 @@ void Placer::free(BlockId block) noexcept {
   insert_free(end, hole_before ? prev : block);
 }
 
+// ---- regions ----
+
+uint64_t Placer::open_region(size_t height) noexcept {
+  const size_t taken = end_[0].frontier + end_[1].frontier, bound = std::min(capacity_, limit_);
+  if (region_ != 0 || taken > bound || height > bound - taken) return 0;
+  region_begin_ = placed_end_ = end_[0].frontier;
+  return region_ = ++region_count_;
+}
+
+BlockId Placer::allocate_at(size_t offset, size_t bytes) {
+  CKPT_ASSERT(region_ != 0);
+  const BlockId block = make_node();
+  const size_t distance = region_begin_ + offset;
+  if (bytes == 0) {
+    nodes_[block] = Node{0, 0, kNoBlock, kNoBlock, kNoBlock, kNoBlock, Side::low, State::live};
+    return counted(block);
+  }
+  nodes_[block] = Node{distance, bytes, kNoBlock, kNoBlock, kNoBlock, kNoBlock, Side::low, State::placed};
+  ++placed_count_;
+  placed_end_ = std::max(placed_end_, distance + bytes);
+  end_[0].furthest = std::max(end_[0].furthest, distance + bytes);
+  return counted(block);
+}
+
+// The next block of the low end, with the hole before it. There is room for the hole's node.
+void Placer::append(BlockId block) noexcept {
+  End &low = end_[0];
+  const size_t distance = nodes_[block].distance;
+  CKPT_ASSERT(distance >= low.frontier);
+  BlockId before = low.last;
+  if (distance > low.frontier) {
+    const BlockId hole = make_node();
+    nodes_[hole] = Node{low.frontier, distance - low.frontier, before, block, kNoBlock, kNoBlock, Side::low, State::free};
+    insert_free(low, hole);
+    if (before != kNoBlock) nodes_[before].next = hole;
+    before = hole;
+  } else if (before != kNoBlock) {
+    nodes_[before].next = block;
+  }
+  nodes_[block].prev = before;
+  nodes_[block].state = State::live;
+  low.last = block;
+  low.frontier = distance + nodes_[block].bytes;
+}
+
+void Placer::settle() {
+  if (placed_count_ > 0) {
+    std::vector<BlockId> placed;
+    placed.reserve(placed_count_);
+    nodes_.reserve(nodes_.size() + placed_count_);  // at most one hole before each; from here on nothing throws
+    for (BlockId block = 0; block < id_limit(); ++block)
+      if (nodes_[block].state == State::placed) placed.push_back(block);
+    std::sort(placed.begin(), placed.end(), [this](BlockId a, BlockId b) { return nodes_[a].distance < nodes_[b].distance; });
+    for (const BlockId block : placed) append(block);
+  }
+  placed_count_ = 0;
+  region_ = 0;
+}
+
 // ---- the whole ----
 
 size_t Placer::largest_free() const noexcept {
+  if (placed_count_ > 0) {
+    try {
+      Placer settled = *this;
+      settled.settle();
+      return settled.largest_free();
+    } catch (const std::bad_alloc &) {  // what is free for certain
+      const size_t used = std::max(end_[0].frontier, placed_end_) + end_[1].frontier;
+      return used < capacity_ ? std::min(capacity_ - used, kUnbounded) : 0;
+    }
+  }
   const size_t taken = end_[0].frontier + end_[1].frontier;
   const size_t gap = taken < capacity_ ? capacity_ - taken : 0;
   return std::max({std::min(gap, kUnbounded), largest_free(end_[0]), largest_free(end_[1])});
@@ -257,19 +323,33 @@ size_t Placer::largest_free() const noexcept {
 void Placer::reset_peaks() noexcept {
   peak_in_use_ = in_use_;
   for (End &end : end_) end.furthest = end.frontier;
+  if (region_ == 0) return;
+  placed_end_ = 0;
+  if (placed_count_ > 0)
+    for (const Node &n : nodes_)
+      if (n.state == State::placed) placed_end_ = std::max(placed_end_, n.distance + n.bytes);
+  end_[0].furthest = std::max(end_[0].furthest, placed_end_);
 }
 
-void Placer::clear() noexcept {
-  in_use_ = peak_in_use_ = 0;
-  live_count_ = 0;
+// The last block is gone. Peaks stay, and so does the region.
+void Placer::forget_blocks() noexcept {
+  in_use_ = 0;
+  live_count_ = placed_count_ = 0;
   pool_ = kNoBlock;
   nodes_.clear();
   for (End &end : end_) {
-    end.frontier = end.furthest = 0;
+    end.frontier = 0;
     end.last = kNoBlock;
     if (end.words != 0) end.bins.fill(0);
     end.words = 0;
   }
+}
+
+void Placer::clear() noexcept {
+  forget_blocks();
+  peak_in_use_ = 0;
+  for (End &end : end_) end.furthest = 0;
+  region_ = 0;
 }
 
 void Placer::reserve(size_t block_count) { nodes_.reserve(2 * block_count + 1); }  // at most one hole before each block

@@ -9,8 +9,13 @@
 // else it fails and nothing changes. Freed blocks coalesce; one that touches the frontier dissolves into it. Height is the
 // furthest low frontier + the furthest high frontier. Law: requests that reach height H without a bound get the same
 // places in every capacity >= H, since at no moment do both frontiers and the request exceed H.
+//
+// *Regions.* A plan that has chosen all its places beforehand opens a region above the low frontier and names an offset for
+// each block: nothing is looked for, and no holes are kept. The first request without an offset settles the region: holes
+// are found from what lives in it, and from then on it is like everything else at the low end.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +33,8 @@ inline constexpr size_t kUnbounded = std::numeric_limits<size_t>::max() / 4;
 // address range, is always placed, and has offset 0.
 //
 // Ids are small indices. Equal histories since the placer was last empty give equal ids, so a copy and its original that
-// see the same requests agree in ids too. Only allocate and reserve may throw (std::bad_alloc: nothing changes), and only
-// when more blocks exist at once than ever before.
+// see the same requests agree in ids too. Only allocate, allocate_at, settle and reserve may throw (std::bad_alloc: nothing
+// changes), and only when more blocks exist at once than ever before.
 class Placer {
  public:
   explicit Placer(size_t capacity = kUnbounded) noexcept : capacity_(capacity) {}
@@ -37,7 +42,18 @@ class Placer {
   BlockId allocate(size_t bytes, Side side);
   void free(BlockId block) noexcept;  // must be live
 
-  bool live(BlockId block) const noexcept { return block < nodes_.size() && nodes_[block].state == State::live; }
+  // Opens a region of `height` bytes at the low frontier and gives its number, which no other region of this placer (or of a
+  // copy made before) has. 0: it does not fit below capacity and limit, or there is one already.
+  uint64_t open_region(size_t height) noexcept;
+  uint64_t region() const noexcept { return region_; }  // the open one; 0: none
+  // At `offset` from the region's begin; the caller sees to it that nothing lives there, and that it is in the region.
+  BlockId allocate_at(size_t offset, size_t bytes);
+  // Ends the region; what lives in it stays where it is. Nothing on nothing.
+  void settle();
+  // How often a place has been looked for since the placer was made.
+  uint64_t decision_count() const noexcept { return decision_count_; }
+
+  bool live(BlockId block) const noexcept { return block < nodes_.size() && nodes_[block].state >= State::live; }
   size_t bytes(BlockId block) const noexcept { return nodes_[block].bytes; }
   // The end that the block belongs to: after step 3 above not the one that was asked for.
   Side side(BlockId block) const noexcept { return nodes_[block].side; }
@@ -58,7 +74,8 @@ class Placer {
   size_t in_use() const noexcept { return in_use_; }
   size_t peak_in_use() const noexcept { return peak_in_use_; }
   size_t height() const noexcept { return end_[0].furthest + end_[1].furthest; }
-  size_t low_frontier() const noexcept { return end_[0].frontier; }
+  // In a region: as far as it was used since it was opened.
+  size_t low_frontier() const noexcept { return region_ == 0 ? end_[0].frontier : std::max(end_[0].frontier, placed_end_); }
   size_t high_frontier() const noexcept { return end_[1].frontier; }
   size_t largest_free() const noexcept;  // the largest request that succeeds now, from either end
   uint32_t block_count() const noexcept { return live_count_; }  // zero-byte blocks included
@@ -70,9 +87,10 @@ class Placer {
   void reserve(size_t block_count);  // so many blocks at once never ask the host for memory
 
  private:
-  enum class State : uint8_t { pooled, free, live };
+  enum class State : uint8_t { pooled, free, live, placed };
 
-  // A range [distance, distance + bytes) measured from its end; live or free, or a node in the pool.
+  // A range [distance, distance + bytes) measured from its end; live or free, or a node in the pool. Placed: live in the
+  // region, without neighbours.
   struct Node {
     size_t distance;
     size_t bytes;
@@ -112,6 +130,8 @@ class Placer {
   BlockId push(End &end, size_t bytes, Side side);
   void merge_with_next(BlockId block) noexcept;
   BlockId counted(BlockId block) noexcept;
+  void append(BlockId block) noexcept;
+  void forget_blocks() noexcept;
   End &end_of(Side side) noexcept { return end_[static_cast<size_t>(side)]; }
 
   size_t capacity_;
@@ -119,6 +139,9 @@ class Placer {
   size_t in_use_ = 0;
   size_t peak_in_use_ = 0;
   uint32_t live_count_ = 0;
+  uint32_t placed_count_ = 0;
+  uint64_t region_ = 0, region_count_ = 0, decision_count_ = 0;
+  size_t region_begin_ = 0, placed_end_ = 0;  // distances from the low end
   BlockId pool_ = kNoBlock;
   std::vector<Node> nodes_;
   End end_[2];

@@ -19,7 +19,7 @@ Status Slab::take(const char *function, size_t bytes) {
     return CKPT_OK;
   }
   if (desc_.alloc == nullptr) {
-    CKPT_TRY(device_->reserve(bytes, alignment, &data_));
+    CKPT_TRY(device_->reserve(bytes, alignment, desc_.flags & CKPT_ARENA_PLAIN ? uint32_t{device::kReservePlain} : 0, &data_));
     kind_ = Kind::reserved;
     return CKPT_OK;
   }

@@ -1,5 +1,6 @@
 #include "plan/chain.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "plan/handles.h"
@@ -30,12 +31,13 @@ Status check_desc(const char *fn, const ckpt_chain_desc &d) {
   return CKPT_OK;
 }
 
-Status add_inputs(const char *fn, const ckpt_chain_desc &d, Graph *graph) {
+// The inputs up to number `count`.
+Status add_inputs(const char *fn, const ckpt_chain_desc &d, uint32_t count, Graph *graph) {
   if (d.inputs == nullptr) {
-    graph->add_input(0, 0, true, CKPT_GRAD_NONE);
+    if (graph->inputs.empty()) graph->add_input(0, 0, true, CKPT_GRAD_NONE);
     return CKPT_OK;
   }
-  for (uint32_t k = 0; k < d.input_count; ++k) {
+  for (auto k = static_cast<uint32_t>(graph->inputs.size()); k < std::min(d.input_count, count); ++k) {
     const ckpt_chain_input &in = d.inputs[k];
     if (in.memory > CKPT_MEMORY_CALLER)
       return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.inputs[%u].memory is %u, expected CKPT_MEMORY_ARENA (0) or CKPT_MEMORY_CALLER (1)", fn, k, in.memory);
@@ -56,8 +58,8 @@ Status check_segment(const char *fn, const ChainSegment &s, uint32_t index) {
   CKPT_TRY(check_seconds(fn, d.name, "forward_seconds", d.forward_seconds));
   CKPT_TRY(check_seconds(fn, d.name, "backward_seconds", d.backward_seconds));
   if (d.output_count == 0) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: segment '%s': output_count is 0, expected at least 1", fn, d.name);
-  if (d.flags & ~static_cast<uint32_t>(CKPT_CHAIN_SEGMENT_WHOLE))
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: segment '%s': flags is 0x%x, expected 0 or CKPT_CHAIN_SEGMENT_WHOLE (1)", fn, d.name, d.flags);
+  if (d.flags & ~uint32_t{CKPT_CHAIN_SEGMENT_WHOLE | CKPT_CHAIN_SEGMENT_SAVED_HOLDS_INPUT})
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: segment '%s': flags is 0x%x, expected CKPT_CHAIN_SEGMENT_* (0 to 3)", fn, d.name, d.flags);
   if (d.forward_scratch_bytes > kMaxBytes || d.backward_scratch_bytes > kMaxBytes)
     return fail(CKPT_ERROR_OVERFLOW, "%s: segment '%s': %s is %zu, expected at most %zu", fn, d.name,
                 d.forward_scratch_bytes > kMaxBytes ? "forward_scratch_bytes" : "backward_scratch_bytes",
@@ -117,6 +119,19 @@ Status share_seconds(const char *fn, const ckpt_chain_segment &d, const std::vec
   return CKPT_OK;
 }
 
+// A slot that contains the input is counted without it: the input counts by itself, and stays as long as the slot does.
+Status take_out_input(const char *fn, const ckpt_chain_segment &d, const Graph &graph, const std::vector<uint32_t> &inputs, std::vector<Item> *slots) {
+  if (slots->empty() || inputs.empty())
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: segment '%s': flags has CKPT_CHAIN_SEGMENT_SAVED_HOLDS_INPUT with %zu slots and %zu inputs, expected at least 1 of each", fn, d.name,
+                slots->size(), inputs.size());
+  const size_t input = graph.values[inputs[0]].bytes;
+  Item &slot = slots->front();
+  if (slot.bytes < input)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: segment '%s': slot '%s': bytes is %zu, expected at least the %zu of the input that it holds", fn, d.name, slot.name.c_str(), slot.bytes, input);
+  slot.bytes -= input;
+  return CKPT_OK;
+}
+
 // No live load of the chain, whatever the program, is more than everything at once.
 Status check_total(const char *fn, const Graph &graph) {
   constexpr size_t kMaxTotal = arena::kUnbounded;
@@ -143,10 +158,10 @@ Result<Graph> make_chain(const char *fn, const ckpt_chain_desc &d, const std::ve
   Graph graph;
   graph.rule.alignment_bytes = d.alignment_bytes != 0 ? d.alignment_bytes : 256;
   graph.root_grads_in_arena = d.output_grad == CKPT_GRAD_ARENA;
-  if (const Status bad = add_inputs(fn, d, &graph); bad) return R::failed(bad);
   std::vector<uint32_t> inputs, flags;
   for (uint32_t i = 0; i < segments.size(); ++i) {
     const ChainSegment &s = segments[i];
+    if (const Status bad = add_inputs(fn, d, s.input_count, &graph); bad) return R::failed(bad);
     if (const Status bad = check_segment(fn, s, i); bad) return R::failed(bad);
     if (const Status bad = read_inputs(fn, s.desc, graph, &inputs, &flags); bad) return R::failed(bad);
     std::vector<Item> slots(s.slots.size()), outputs(s.outputs.size());
@@ -155,13 +170,17 @@ Result<Graph> make_chain(const char *fn, const ckpt_chain_desc &d, const std::ve
     for (uint32_t k = 0; k < outputs.size(); ++k)
       if (const Status bad = read_output(fn, s.desc.name, s.outputs[k], k, s.desc.slot_count, &outputs[k]); bad) return R::failed(bad);
     if (const Status bad = share_seconds(fn, s.desc, slots, &outputs); bad) return R::failed(bad);
-    Result<Shape> shape = Shape::create(s.desc.name, std::move(slots), std::move(outputs), flags, s.desc.forward_scratch_bytes, s.desc.backward_scratch_bytes, true,
-                                        (s.desc.flags & CKPT_CHAIN_SEGMENT_WHOLE) != 0);
+    const bool holds = (s.desc.flags & CKPT_CHAIN_SEGMENT_SAVED_HOLDS_INPUT) != 0;
+    if (holds)
+      if (const Status bad = take_out_input(fn, s.desc, graph, inputs, &slots); bad) return R::failed(bad);
+    Result<Shape> shape = Shape::create(s.desc.name, std::move(slots), std::move(outputs), flags, s.desc.forward_scratch_bytes, s.desc.backward_scratch_bytes, s.replayable,
+                                        (s.desc.flags & CKPT_CHAIN_SEGMENT_WHOLE) != 0, holds);
     if (!shape.ok()) return R::failed(shape.status());
     graph.shapes.push_back(std::make_shared<const Shape>(std::move(*shape)));
     const uint32_t node = graph.add_node(graph.shapes.back().get(), inputs, nullptr, nullptr);
     graph.nodes[node].backward_seconds = s.desc.backward_seconds;
   }
+  if (const Status bad = add_inputs(fn, d, UINT32_MAX, &graph); bad) return R::failed(bad);
   if (const Status bad = check_total(fn, graph); bad) return R::failed(bad);
   return graph;
 }

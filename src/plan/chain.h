@@ -10,6 +10,9 @@ struct ChainSegment {
   ckpt_chain_segment desc;
   std::vector<ckpt_slot> slots;
   std::vector<ckpt_output> outputs;
+  // What a recording may have and the C struct cannot say.
+  bool replayable = true;
+  uint32_t input_count = UINT32_MAX;  // so many of the chain's inputs, or all, are named before this segment
 };
 
 // INVALID_ARGUMENT names segment, slot, field, value and expectation; OVERFLOW: sizes beyond what is counted with.

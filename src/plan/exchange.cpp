@@ -18,7 +18,7 @@ uint32_t output_over(const Graph &graph, const Action &a, const Bits &live, bool
   const Value &v = graph.values[value];
   const auto inputs = graph.inputs_of(a.index);
   const bool keep = v.producer != kNone && graph.nodes[v.producer].shape->keep().has(v.item);
-  if (v.caller || keep || (v.read_at_end && !backward_begun) || std::count(inputs.begin(), inputs.end(), value) != 1) return kNone;
+  if (v.caller || keep || graph.holders.contains(value) || (v.read_at_end && !backward_begun) || std::count(inputs.begin(), inputs.end(), value) != 1) return kNone;
   uint32_t found = kNone;
   ((a.want & s.outputs()) - live - a.in_place).each([&](uint32_t k) {
     if (found != kNone || s.item(k).in_place_input == 0 || input_under(graph, a.index, k) != value) return;

@@ -20,6 +20,11 @@ struct Policy {
   std::vector<Bits> keep_slots;     // per node: of its first run
   std::vector<uint8_t> keep_value;  // per value: beyond its last forward reader
   Again again = Again::boundaries;
+  // In place of `again`, where they are not empty (all four are, or none):
+  std::vector<uint8_t> again_value;  // per value: kept or made again, it stays until its last backward reader; 0: it goes once read there
+  std::vector<Bits> again_slots;     // per node: what a stretch that runs it again keeps, until its backward
+  std::vector<Bits> once_slots;      // per node: slots that go when a stretch of the backward pass has run it again
+  std::vector<uint8_t> pass_value;   // per value: given back between forward readers that are far apart, and made again
 };
 
 // A whole step from LiveState::start. KEEP items are kept and RECOMPUTE slots are not, whatever the policy says; what it keeps

@@ -40,6 +40,7 @@ uint32_t Graph::add_node(const Shape *shape, std::span<const uint32_t> input_val
     v.grad = (it.flags & CKPT_OUTPUT_NO_GRAD) ? CKPT_GRAD_NONE : CKPT_GRAD_ARENA;
     values.push_back(v);
   }
+  if (shape->saved_holds_input()) holders.emplace(input_values[0], node_count());
   nodes.push_back(node);
   return node_count() - 1;
 }
@@ -68,11 +69,20 @@ double Graph::backward_seconds() const {
   return sum;
 }
 
+bool Graph::any_in_place() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node &n) {
+    for (uint32_t k = n.shape->slot_count(); k < n.shape->item_count(); ++k)
+      if (n.shape->item(k).in_place_input != 0) return true;
+    return false;
+  });
+}
+
 uint64_t Graph::hash() const {
   Hasher h;
   h.add(node_count()).add(value_count()).add(inputs.size()).add(root_grads_in_arena);
   h.add(rule.alignment_bytes).add(rule.guard_bytes);
-  for (const Node &n : nodes) h.add(n.shape->hash()).add(n.first_value);
+  // Sizes as they are in this graph: what a shape has where a use says otherwise is nobody's.
+  for (const Node &n : nodes) h.add(n.shape->structure_hash()).add(n.shape->forward_scratch()).add(n.shape->backward_scratch()).add(n.first_value);
   for (uint32_t v : node_inputs) h.add(v);
   for (size_t b : item_bytes) h.add(b);
   for (const Value &v : values) h.add(v.bytes).add(v.grad_bytes).add(v.caller).add(v.grad).add(v.read_at_end);

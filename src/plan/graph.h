@@ -5,6 +5,7 @@
 // a node are consecutive. Sizes are the caller's; `rule` says what they take in the arena.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -45,6 +46,7 @@ struct Graph {
   std::vector<double> item_seconds;
   std::vector<Value> values;
   std::vector<uint32_t> inputs;       // values without producer
+  std::multimap<uint32_t, uint32_t> holders;  // value -> nodes whose slot 0 holds it (Shape::saved_holds_input)
   bool root_grads_in_arena = false;   // gradients of values that no node reads count from the start (planning papers)
 
   uint32_t node_count() const { return static_cast<uint32_t>(nodes.size()); }
@@ -65,6 +67,7 @@ struct Graph {
   double seconds(uint32_t node, const Closure &c) const;
   double forward_seconds() const;   // all first runs: everything computed
   double backward_seconds() const;
+  bool any_in_place() const;        // outputs that may be placed over inputs
   uint64_t hash() const;            // structure and sizes
 };
 

@@ -15,11 +15,14 @@ struct ckpt_chain {
 };
 
 struct ckpt_plan {
-  ckpt_plan(ckpt::plan::Planned p, const ckpt::plan::Graph &graph, size_t budget)
-      : planned(std::move(p)), graph_hash(graph.hash()), budget_bytes(budget), actions(ckpt::plan::program_to_c(graph, planned.program.actions)) {}
+  ckpt_plan(ckpt::plan::Planned p, std::shared_ptr<const ckpt::plan::Graph> g, std::vector<ckpt::plan::Root> r, size_t budget)
+      : planned(std::move(p)), graph(std::move(g)), roots(std::move(r)), graph_hash(graph->hash()), budget_bytes(budget), actions(ckpt::plan::program_to_c(*graph, planned.program.actions)) {}
   uint64_t hash() const { return ckpt::plan::program_hash(graph_hash, actions); }
 
   ckpt::plan::Planned planned;
+  std::shared_ptr<const ckpt::plan::Graph> graph;  // that it was made for
+  std::vector<ckpt::plan::Root> roots;
+  double plan_seconds = 0;
   uint64_t graph_hash;
   size_t budget_bytes;
   std::vector<ckpt_action> actions;  // as C has them

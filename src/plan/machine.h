@@ -16,12 +16,14 @@
 //   free v            A boundary is gone; not the caller's memory.
 //   drop i, slots     Those slots are gone.
 //
+// A boundary that a slot holds (Shape::saved_holds_input) is not freed while that slot is live.
 // A KEEP item is made once and lives until its backward. A RECOMPUTE slot is not live across another node's action.
 // All of it is placed from the low end, what outlives the action first, so that the rest comes and goes at the frontier (on
 // random chains this is within 0.6 % of the live load on average; gradients or temporaries at the high end cost 3 to 36 %).
 // Only the roots' gradients, which are there from the start, lie at the high end.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "arena/placer.h"
@@ -136,8 +138,19 @@ class Machine {
   Backend &backend() { return backend_; }
   const Backend &backend() const { return backend_; }
   const Shortage &shortage() const { return shortage_; }
+  // The node, but for one, whose slots marked RECOMPUTE are live, and those: they go before another node acts.
+  std::pair<uint32_t, Bits> again_slots(uint32_t but) const {
+    if (again_node_ == kNone || again_node_ == but) return {kNone, Bits{}};
+    return {again_node_, state_.live[again_node_] & graph_->nodes[again_node_].shape->again()};
+  }
   uint32_t done() const { return state_.done == kNone ? graph_->node_count() : state_.done; }
   bool value_live(uint32_t v) const { return state_.value_live(*graph_, v); }
+  // A node whose live slot 0 holds this value; kNone.
+  uint32_t holder_of(uint32_t v) const {
+    for (auto [at, end] = graph_->holders.equal_range(v); at != end; ++at)
+      if (state_.live[at->second].has(0)) return at->second;
+    return kNone;
+  }
   BlockId item_block(uint32_t node, uint32_t item) const { return block_[graph_->nodes[node].first_item + item]; }
   BlockId value_block(uint32_t v) const {
     const Value &value = graph_->values[v];
@@ -225,6 +238,7 @@ Status Machine<B>::check_in_place(const Run &run) const {
     const auto inputs = graph_->inputs_of(run.node);
     const uint32_t v = input == 0 ? kNone : inputs[input - 1];
     bool fits = v != kNone && !graph_->values[v].caller && graph_->rule.footprint(graph_->values[v].bytes) == graph_->item_footprint(run.node, k);
+    fits = fits && !graph_->holders.contains(v);
     if (fits && graph_->values[v].producer != kNone) fits = !graph_->nodes[graph_->values[v].producer].shape->keep().has(graph_->values[v].item);
     // Neither another output nor another input of this node may be in the same block.
     run.in_place.each([&](uint32_t j) { fits = fits && (j >= k || (s.item(j).in_place_input != 0 && inputs[s.item(j).in_place_input - 1] != v)); });
@@ -389,6 +403,8 @@ Status Machine<B>::free_value(uint32_t v, bool force) {
   if (!value_live(v) || value.caller) return fail(CKPT_ERROR_INVALID_PLAN, "free %u: %s", v, value.caller ? "the caller's memory" : "not live");
   if (!force && value.producer != kNone && graph_->nodes[value.producer].shape->keep().has(value.item))
     return fail(CKPT_ERROR_INVALID_PLAN, "free %u: marked KEEP", v);
+  if (const uint32_t node = holder_of(v); node != kNone && !force)
+    return fail(CKPT_ERROR_INVALID_PLAN, "free %u: slot '%s' of segment %u is live and holds it", v, graph_->nodes[node].shape->item(0).name.c_str(), node);
   give(value.producer == kNone ? input_block_[value.item] : block(value.producer, value.item));
   set_value_dead(v);
   return CKPT_OK;

@@ -87,7 +87,8 @@ std::vector<Action> Backward::drops(const Thinning &how) const {
   return actions;
 }
 
-// What is live before the pass and stays live: all but what the pass itself may overwrite.
+// What is live before the pass and stays live: all but what the pass itself may overwrite, and what does not live across other
+// segments.
 Status Backward::retained(const LiveState &state, std::vector<Bits> *retain) const {
   retain->resize(graph_.node_count());
   for (uint32_t i = 0; i < graph_.node_count(); ++i) {
@@ -100,7 +101,7 @@ Status Backward::retained(const LiveState &state, std::vector<Bits> *retain) con
                    s.name().c_str(), i, s.replayable() ? "marked KEEP" : "its segment has no forward to make it again");
     });
     CKPT_TRY(bad);
-    (*retain)[i] = state.live[i] - consumed;
+    (*retain)[i] = state.live[i] - consumed - s.again();
   }
   return CKPT_OK;
 }

@@ -7,7 +7,7 @@ namespace ckpt::plan {
 
 Result<Shape> Shape::create(std::string name, std::vector<Item> slots, std::vector<Item> outputs,
                             std::vector<uint32_t> input_flags, size_t forward_scratch, size_t backward_scratch,
-                            bool replayable, bool whole) {
+                            bool replayable, bool whole, bool saved_holds_input) {
   using R = Result<Shape>;
   Shape s;
   s.name_ = std::move(name);
@@ -22,11 +22,27 @@ Result<Shape> Shape::create(std::string name, std::vector<Item> slots, std::vect
   s.backward_scratch_ = backward_scratch;
   s.replayable_ = replayable;
   s.whole_ = whole;
+  s.saved_holds_input_ = saved_holds_input;
   if (const Status bad = s.validate(); bad) return R::failed(bad);
   s.derive();
   if (const Status bad = s.check_order(); bad) return R::failed(bad);
   if (const Status bad = s.check_read_by_someone(); bad) return R::failed(bad);
   return s;
+}
+
+Result<Shape> Shape::marked(const Bits &keep, const Bits &again) const {
+  std::vector<Item> slots(items_.begin(), items_.begin() + slot_count_), outputs(items_.begin() + slot_count_, items_.end());
+  const auto mark = [&](const Bits &which, uint32_t flag) {
+    which.each([&](uint32_t k) {
+      group_of_[k].each([&](uint32_t m) {
+        if (m < slot_count_) slots[m].flags |= flag;
+        else if (flag == CKPT_SLOT_KEEP) outputs[m - slot_count_].flags |= CKPT_OUTPUT_KEEP;
+      });
+    });
+  };
+  mark(keep & this->slots(), CKPT_SLOT_KEEP);
+  mark(again & this->slots(), CKPT_SLOT_RECOMPUTE);
+  return create(name_, std::move(slots), std::move(outputs), input_flags_, forward_scratch_, backward_scratch_, replayable_, whole_, saved_holds_input_);
 }
 
 Status Shape::validate() const {
@@ -63,6 +79,8 @@ Status Shape::validate() const {
     if (!slot && it.caller_memory && it.in_place_input != 0)
       return fail(CKPT_ERROR_CONFLICT, "segment '%s': output '%s' has memory of the caller's and in_place_input", seg, it.name.c_str());
   }
+  if (saved_holds_input_ && (slot_count_ == 0 || input_count() == 0))
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "segment '%s': what it saves holds its input, but it has %u slots and %u inputs, expected at least 1 of each", seg, slot_count_, input_count());
   for (uint32_t k = 0; k < input_count(); ++k)
     if (input_flags_[k] & ~kInputFlags)
       return fail(CKPT_ERROR_INVALID_ARGUMENT, "segment '%s': input %u has unknown flags 0x%x", seg, k, input_flags_[k]);
@@ -105,6 +123,7 @@ void Shape::derive() {
     for (uint32_t w = 0; w < Bits::kWords; ++w) h.add(it.reads.word(w));
   }
   for (uint32_t f : input_flags_) h.add(f);
+  if (saved_holds_input_) h.add("saved_holds_input");
   structure_hash_ = h.value();
   h.add(forward_scratch_).add(backward_scratch_);
   for (const Item &it : items_) h.add(it.bytes).add(it.grad_bytes);

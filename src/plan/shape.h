@@ -35,7 +35,9 @@ class Shape {
   // the error text ("segment 'block3'").
   static Result<Shape> create(std::string name, std::vector<Item> slots, std::vector<Item> outputs,
                               std::vector<uint32_t> input_flags, size_t forward_scratch, size_t backward_scratch,
-                              bool replayable, bool whole);
+                              bool replayable, bool whole, bool saved_holds_input = false);
+  // The same with more slots marked KEEP and RECOMPUTE (a group's members together). CONFLICT: a slot that is marked otherwise.
+  Result<Shape> marked(const Bits &keep, const Bits &again) const;
 
   const std::string &name() const { return name_; }
   uint32_t slot_count() const { return slot_count_; }
@@ -49,6 +51,7 @@ class Shape {
   size_t backward_scratch() const { return backward_scratch_; }
   bool replayable() const { return replayable_; }
   bool whole() const { return whole_; }
+  bool saved_holds_input() const { return saved_holds_input_; }  // input 0 stays as long as slot 0
 
   Bits slots() const { return Bits::first(slot_count_); }
   Bits outputs() const { return Bits::range(slot_count_, item_count()); }
@@ -80,7 +83,7 @@ class Shape {
   std::vector<uint64_t> reads_; // per item; empty where there are groups or more than 64 items
   uint32_t slot_count_ = 0;
   size_t forward_scratch_ = 0, backward_scratch_ = 0;
-  bool replayable_ = true, whole_ = false, simple_ = false;
+  bool replayable_ = true, whole_ = false, saved_holds_input_ = false, simple_ = false;
   Bits needed_, backward_outputs_, keep_, again_, consumed_, caller_;
   uint64_t hash_ = 0, structure_hash_ = 0;
 };

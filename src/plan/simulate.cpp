@@ -103,4 +103,14 @@ Status simulate_in_flight(const Graph &graph, const GradientMap &gradients, cons
   return CKPT_OK;
 }
 
+Status simulate_unlimited(const Graph &graph, const GradientMap &gradients, const Program &program, const arena::Placer &start,
+                          uint32_t in_flight, Simulation *out) {
+  arena::Placer unlimited = start;
+  unlimited.set_capacity(arena::kUnbounded);
+  unlimited.set_limit(arena::kUnbounded);
+  const Status status = simulate_in_flight(graph, gradients, program, unlimited, in_flight, out);
+  if (status == CKPT_ERROR_BUDGET) return fail(CKPT_ERROR_OVERFLOW, "plan: %u recordings in flight take more than %zu bytes", in_flight, arena::kUnbounded);
+  return status;
+}
+
 }  // namespace ckpt::plan

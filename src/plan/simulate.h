@@ -10,8 +10,14 @@ namespace ckpt::plan {
 struct Paper {
   arena::SizeRule rule;
   arena::Placer placer;
+  std::span<const size_t> offsets = {};  // what is left of a plan's places, in the region that is open in `placer`
 
-  BlockId allocate(size_t bytes, Side side) { return placer.allocate(rule.footprint(bytes), side); }
+  BlockId allocate(size_t bytes, Side side) {
+    if (offsets.empty()) return placer.allocate(rule.footprint(bytes), side);
+    const size_t offset = offsets.front();
+    offsets = offsets.subspan(1);
+    return placer.allocate_at(offset, rule.footprint(bytes));
+  }
   void free(BlockId block) noexcept { placer.free(block); }
 };
 using PaperMachine = Machine<Paper>;
@@ -39,6 +45,10 @@ Status simulate_step(const Graph &graph, const GradientMap &gradients, const Pro
 // passes, then a forward and the oldest one's backward in turn, then the backwards that are left). The height is that of all
 // of them, everything else that of one.
 Status simulate_in_flight(const Graph &graph, const GradientMap &gradients, const Program &program, const arena::Placer &start,
+                          uint32_t in_flight, Simulation *out);
+
+// The same in an arena without limit. OVERFLOW, with its text: more than addresses can say.
+Status simulate_unlimited(const Graph &graph, const GradientMap &gradients, const Program &program, const arena::Placer &start,
                           uint32_t in_flight, Simulation *out);
 
 // How many actions belong to the forward pass: up to the last first run and what is given back right after it.

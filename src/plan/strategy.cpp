@@ -13,6 +13,7 @@ namespace ckpt::plan {
 namespace {
 
 constexpr const char *kNames[] = {"auto", "store_all", "every_segment", "sqrt", "uniform", "block", "full", "selective"};
+constexpr const char *kClassNames[] = {"unknown", "rotor", "sigma", "sigma+s+w", "sigma+s+w+d"};  // by CKPT_CLASS_*
 constexpr uint32_t kCount = sizeof kNames / sizeof kNames[0];
 static_assert(kCount == CKPT_STRATEGY_SELECTIVE + 1);
 // Simulating recordings in flight takes time in proportion; no pipeline is deeper.
@@ -84,6 +85,20 @@ Status select(const Graph &graph, const PlanRequest &r, std::vector<Bits> *keep)
 
 }  // namespace
 
+const char *class_name(uint32_t plan_class) noexcept {
+  if (plan_class == CKPT_CLASS_DEFAULT) plan_class = CKPT_CLASS_SIGMA_S_W;
+  return kClassNames[plan_class <= CKPT_CLASS_SIGMA_S_W_D ? plan_class : 0];
+}
+
+Status parse_class(const char *function, const char *text, uint32_t *plan_class) {
+  for (uint32_t c = CKPT_CLASS_ROTOR; c <= CKPT_CLASS_SIGMA_S_W_D; ++c)
+    if (std::strcmp(text, kClassNames[c]) == 0) {
+      *plan_class = c;
+      return CKPT_OK;
+    }
+  return fail(CKPT_ERROR_NOT_FOUND, "%s: unknown class '%s', expected one of rotor, sigma, sigma+s+w, sigma+s+w+d", function, text);
+}
+
 const char *strategy_name(uint32_t strategy) noexcept { return strategy < kCount ? kNames[strategy] : "unknown"; }
 
 Status parse_strategy(const char *function, const char *text, uint32_t *strategy, uint32_t *k) {
@@ -120,14 +135,41 @@ Status check_request(const char *function, const PlanRequest &r) {
   if (r.in_flight == 0 || r.in_flight > kMaxInFlight)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: in_flight_count is %u, expected 1 to %u", function, r.in_flight, kMaxInFlight);
   const size_t patterns = r.keep_patterns.size() + r.recompute_patterns.size();
-  if (r.strategy != CKPT_STRATEGY_SELECTIVE && patterns != 0)
+  if (r.strategy != CKPT_STRATEGY_SELECTIVE && r.strategy != CKPT_STRATEGY_AUTO && patterns != 0)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: %zu patterns are given, expected none with strategy %s", function, patterns, name);
+  if (r.plan_class > CKPT_CLASS_SIGMA_S_W_D)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: plan_class is %u, expected 0 (default) to %u (%s)", function, r.plan_class, CKPT_CLASS_SIGMA_S_W_D, class_name(CKPT_CLASS_SIGMA_S_W_D));
+  if (r.strategy != CKPT_STRATEGY_AUTO && r.plan_class != CKPT_CLASS_DEFAULT)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: plan_class is %u (%s), expected 0 with strategy %s", function, r.plan_class, class_name(r.plan_class), name);
   if (r.strategy == CKPT_STRATEGY_SELECTIVE && patterns == 0)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: strategy selective without a pattern, expected keep or recompute patterns", function);
   for (const auto *list : {&r.keep_patterns, &r.recompute_patterns})
     for (const std::string &p : *list)
       if (p.empty()) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: an empty %s pattern", function, list == &r.keep_patterns ? "keep" : "recompute");
   return CKPT_OK;
+}
+
+Result<Graph> constrain(const Graph &graph, const PlanRequest &r) {
+  using R = Result<Graph>;
+  const std::vector<const Shape *> shapes = shapes_of(graph);
+  if (const Status bad = check_all_match("keep", r.keep_patterns, shapes); bad) return R::failed(bad);
+  if (const Status bad = check_all_match("recompute", r.recompute_patterns, shapes); bad) return R::failed(bad);
+  Graph out = graph;
+  std::map<const Shape *, const Shape *> marked;
+  for (const Shape *s : shapes) {
+    if (const Status bad = check_contradictions(*s, r); bad) return R::failed(bad);
+    Bits keep, again;
+    for (uint32_t k = 0; k < s->slot_count(); ++k) {
+      if (first_match(r.keep_patterns, *s, k) != kNone) keep.set(k);
+      if (first_match(r.recompute_patterns, *s, k) != kNone) again.set(k);
+    }
+    Result<Shape> with = s->marked(keep, again);
+    if (!with.ok()) return R::failed(with.status());
+    out.shapes.push_back(std::make_shared<const Shape>(std::move(*with)));
+    marked[s] = out.shapes.back().get();
+  }
+  for (Node &n : out.nodes) n.shape = marked[n.shape];
+  return out;
 }
 
 Bits selected_slots(const Shape &shape, const PlanRequest &r) {

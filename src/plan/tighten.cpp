@@ -97,6 +97,8 @@ void Tightener::look_back_backward(const Action &a) {
   const auto inputs = graph_.inputs_of(a.index);
   for (uint32_t k = 0; k < s.input_count(); ++k)
     if (s.backward_reads_input(k)) need_value(inputs[k]);
+  // Where a slot holds the input, it stays with that slot; forwards of this node read it anyway.
+  if (s.saved_holds_input() && need.has(0)) need_value(inputs[0]);
 }
 
 void Tightener::look_back_forward(Action &a, Note &note) {
@@ -175,7 +177,7 @@ Bits Tightener::find_in_place(const Action &a, const Note &note, const Bits &mad
     if (input == 0) return;
     const uint32_t v = inputs[input - 1];
     const Value &value = graph_.values[v];
-    if (input_need_[note.first_input + input - 1] || value.caller || !state_.value_live(graph_, v)) return;
+    if (input_need_[note.first_input + input - 1] || value.caller || graph_.holders.contains(v) || !state_.value_live(graph_, v)) return;
     if (value.producer != kNone && graph_.nodes[value.producer].shape->keep().has(value.item)) return;
     if (graph_.rule.footprint(value.bytes) != graph_.item_footprint(a.index, k)) return;
     if (std::count(inputs.begin(), inputs.end(), v) != 1 || std::find(taken.begin(), taken.end(), v) != taken.end()) return;

@@ -1,6 +1,7 @@
 #include "plan/verify.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Facts {
   const Graph &graph;
   std::vector<size_t> first;
   std::vector<Row> rows;
+  bool may_be_held(uint32_t v) const { return holders.count(v) != 0; }
+  std::map<uint32_t, std::vector<uint32_t>> holders;  // value: the nodes whose slot 0 contains it
   std::vector<size_t> value_row;  // per value: its producer's row; of an input: behind all rows
 };
 
@@ -49,6 +52,7 @@ Facts::Facts(const Graph &g) : graph(g), first(1, 0) {
       r.alone = r.slot && (it.flags & CKPT_SLOT_ALONE);
       rows.push_back(r);
     }
+    if (s.saved_holds_input()) holders[input(i, 0)].push_back(i);
     first.push_back(rows.size());
   }
   for (const Value &v : g.values) {
@@ -155,6 +159,7 @@ class Verifier {
   void take_gradients(uint32_t node);
   void end_gradients(uint32_t node);
   Status free_value(uint32_t value);
+  Status check_not_held(uint32_t value, const char *what) const;
   Status drop(const Action &a);
   Status check_recompute_slots(uint32_t node) const;
   Status check_read_at_end() const;
@@ -304,6 +309,7 @@ Status Verifier::check_in_place(const Action &a) {
     else if (under.keep) why = "is marked KEEP";
     else if (under.footprint != row(i, k).footprint) why = "has another size";
     else if (std::find(taken.begin(), taken.end(), v) != taken.end()) why = "is taken by another output";
+    else if (f_.may_be_held(v)) why = "a slot may hold";
     for (uint32_t j = 0; j < s.input_count(); ++j)
       if (j != input - 1 && f_.input(i, j) == v) why = "is read twice by this segment";
     if (why != nullptr) return fail(CKPT_ERROR_INVALID_PLAN, "action %zu: forward %u places '%s' over boundary %u, which %s", number_, i, f_.name(i, k), v, why);
@@ -400,11 +406,21 @@ Status Verifier::backward(const Action &a) {
   return CKPT_OK;
 }
 
+// A boundary that a live slot holds stays.
+Status Verifier::check_not_held(uint32_t v, const char *what) const {
+  const auto found = f_.holders.find(v);
+  for (uint32_t i : found != f_.holders.end() ? found->second : std::vector<uint32_t>())
+    if (is_live(i, 0))
+      return fail(CKPT_ERROR_INVALID_PLAN, "action %zu: %s of boundary %u, which '%s' of segment %u holds", number_, what, v, f_.name(i, 0), i);
+  return CKPT_OK;
+}
+
 Status Verifier::free_value(uint32_t v) {
   if (v >= f_.value_row.size()) return fail(CKPT_ERROR_INVALID_PLAN, "action %zu: free %u, expected a boundary below %zu", number_, v, f_.value_row.size());
   const Facts::Row &r = f_.rows[f_.value_row[v]];
   const char *why = r.caller ? "is the caller's memory" : r.keep ? "is marked KEEP" : !value_live(v) ? "is not live" : nullptr;
   if (why != nullptr) return fail(CKPT_ERROR_INVALID_PLAN, "action %zu: free of boundary %u, which %s", number_, v, why);
+  CKPT_TRY(check_not_held(v, "free"));
   set_row(f_.value_row[v], false);
   return CKPT_OK;
 }

@@ -54,7 +54,8 @@ bool Recording::on_plan(bool retain) const {
 }
 
 bool Recording::teaches() const {
-  if (!followed() || measuring_ || gradients_ != &known_->gradients) return true;
+  if (!followed() || gradients_ != &known_->gradients) return true;
+  if (tape_->asynchronous() ? !known_->ran : measuring_ && !sampled_) return true;
   for (uint32_t v = 0; v < next_value_; ++v)
     if ((value_flags_[v] & kValueRead) && !graph_->values[v].read_at_end && graph_->values[v].producer != kNone) return true;
   return false;
@@ -62,7 +63,7 @@ bool Recording::teaches() const {
 
 Status Recording::plan_rest(bool retain) {
   // By measured costs, but where ranks must agree: there by bytes, which are equal on all of them.
-  if (!tape_->replan) Learner::guess_costs(&own());
+  if (!tape_->replan || tape_->asynchronous()) Learner::guess_costs(&own());
   else if (own_graph_ != nullptr && measuring_) Learner::take_costs(*this, nullptr, own_graph_.get());
   plan::PaperMachine paper = machine_.with_backend(plan::Paper{graph_->rule, tape_->paper()});
   rest_ = {};
@@ -84,40 +85,60 @@ Status Recording::dry_backward() {
   return CKPT_OK;
 }
 
+// A step that no longer has the places that its plan chose for it (or has smaller blocks in them) is predicted anew. Where the
+// rest of the program does not fit any more as placing goes, another one is written for what is there.
+Status Recording::still_fits(bool *out) {
+  *out = true;
+  const bool placed = machine_.backend().placed();
+  if (own_graph_ == nullptr && (placed || known_->plan.offsets.empty())) return CKPT_OK;
+  machine_.backend().measure();  // the user's blocks are there, whether or not the rest takes any
+  CKPT_TRY(predict_rest(*graph_));
+  *out = predicted_height_ <= tape_->budget;
+  return CKPT_OK;
+}
+
+Status Recording::run_actions(std::span<const plan::Action> actions, const char *doing) {
+  for (; next_action_ < actions.size(); ++next_action_) {
+    const Status status = execute(actions[next_action_]);
+    if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) return short_of(doing, std::min(actions[next_action_].index, next_node_ - 1));
+    if (status) return status;
+  }
+  return CKPT_OK;
+}
+
 Status Recording::backward(std::span<const ckpt_buffer> outputs, const void *const *grads, bool retain) {
   if (next_node_ == 0) return fail(CKPT_ERROR_STATE, "ckpt_backward: nothing is recorded: no segment has run since the recording began");
   if (no_backward()) return fail(CKPT_ERROR_STATE, "ckpt_backward: the recording was begun with NO_BACKWARD");
+  if (tape_->asynchronous() && !dry()) {
+    uint32_t captured = 0;
+    CKPT_TRY(tape_->stream_captured(&captured));
+    if (captured != capture_)
+      return fail(CKPT_ERROR_CAPTURE, captured == 0   ? "ckpt_backward: the stream was captured when the recording began, and is not any more: capture whole steps"
+                                      : capture_ == 0 ? "ckpt_backward: the stream is being captured, but was not when the recording began: capture whole steps"
+                                                      : "ckpt_backward: the capture is not the one that the recording began in, or was invalidated since: capture whole steps");
+    if (captured != 0 && retain) return fail(CKPT_ERROR_CAPTURE, "ckpt_backward: CKPT_BACKWARD_RETAIN while the stream is captured");
+  }
   // An own graph that a smaller recording shares with its plan may reach further than the recording did.
   if (graph_->node_count() > next_node_) {
     if (dry() || !followed()) return fail(CKPT_ERROR_INTERNAL, "ckpt_backward: the graph has %u segments, %u were recorded", graph_->node_count(), next_node_);
-    depart();
+    CKPT_TRY(leave("the recording ended before its plan"));
   }
   CKPT_TRY(resolve_roots(outputs, grads));
   if (dry()) return dry_backward();
   finish_forward();
   for (uint8_t &flags : value_flags_) flags &= static_cast<uint8_t>(~kValueHeld);
-  if (on_plan(retain)) {
-    if (own_graph_ != nullptr) {  // the same program with smaller sizes
-      plan::Simulation sim;
-      if (!plan::simulate_step(*graph_, *gradients_, known_->plan.program, arena::Placer(), &sim)) {
-        predicted_peak_ = sim.peak;
-        predicted_height_ = sim.height;
-      }
-    }
-    const std::vector<plan::Action> &actions = known_->plan.program.actions;
-    for (; next_action_ < actions.size(); ++next_action_) {
-      const Status status = execute(actions[next_action_]);
-      if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) return short_of("the planned backward at", std::min(actions[next_action_].index, next_node_ - 1));
-      if (status) return status;
-    }
+  bool planned = on_plan(retain);
+  if (planned) CKPT_TRY(still_fits(&planned));
+  if (planned) {
+    CKPT_TRY(run_actions(known_->plan.program.actions, "the planned backward at"));
+  } else if (captured()) {
+    return leave("its roots, what was read, or the blocks beside it are not those that were prepared");
   } else {
+    settle();
     if (followed() && !spent_) departed_ = true;
     CKPT_TRY(plan_rest(retain));
-    for (const plan::Action &action : rest_.program.actions) {
-      const Status status = execute(action);
-      if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) return short_of("the backward at", std::min(action.index, next_node_ - 1));
-      if (status) return status;
-    }
+    next_action_ = 0;
+    CKPT_TRY(run_actions(rest_.program.actions, "the backward at"));
   }
   CKPT_TRY(zero_missing_gradients());
   if (tape_->checks != 0) CKPT_TRY(tape_->arena->device().synchronize(tape_->arena->stream()));

@@ -31,10 +31,11 @@ Status Recording::hash_item(uint32_t node, uint32_t item, uint64_t *out) const {
 }
 
 Status Recording::hash_first_run(const ckpt_frame &frame) {
-  first_hashes_.resize(graph_->item_bytes.size(), 0);
   Status bad = CKPT_OK;
   frame.todo.each([&](uint32_t k) {
-    if (!bad) bad = hash_item(frame.node, k, &first_hashes_[graph_->nodes[frame.node].first_item + k]);
+    uint64_t hash = 0;
+    if (!bad) bad = hash_item(frame.node, k, &hash);
+    if (!bad) first_hashes_[graph_->nodes[frame.node].first_item + k] = hash;
   });
   return bad;
 }
@@ -44,7 +45,10 @@ Status Recording::compare_recomputed(const ckpt_frame &frame) {
   frame.todo.each([&](uint32_t k) {
     uint64_t hash = 0;
     if (!bad) bad = hash_item(frame.node, k, &hash);
-    if (bad || hash == first_hashes_[graph_->nodes[frame.node].first_item + k]) return;
+    if (bad) return;
+    // What the first run put off is made now for the first time.
+    const auto [first, fresh] = first_hashes_.emplace(graph_->nodes[frame.node].first_item + k, hash);
+    if (fresh || first->second == hash) return;
     bad = fail(CKPT_ERROR_CHECK, "segment '%s' (number %u): '%s' was recomputed with other bytes than in the first run (not deterministic, or an input changed)",
                frame.shape->name().c_str(), frame.node, frame.shape->item(k).name.c_str());
   });

@@ -1,7 +1,7 @@
 // Running actions: callbacks, what they must have done, and the memory around them.
-#include <chrono>
 #include <cstring>
 
+#include "tape/range.h"
 #include "tape/tape.h"
 
 namespace ckpt::tape {
@@ -31,11 +31,9 @@ struct Abandon {
 using AbandonForward = Abandon<LiveMachine::Run, &LiveMachine::abandon_forward>;
 using AbandonBackward = Abandon<LiveMachine::BackwardRun, &LiveMachine::abandon_backward>;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
+
+double Recording::now() const { return tape_->clock(tape_->clock_user); }
 
 void Recording::trace(uint32_t what, uint32_t index, bool recompute) const {
   if (tape_->trace != nullptr) tape_->trace(tape_->trace_user, what, index, tape_->arena->placer().in_use(), recompute);
@@ -55,6 +53,7 @@ Status Recording::execute(const Action &action) {
 // What the user holds stays until he lets go of it or backward begins.
 Status Recording::free_value(uint32_t value) {
   if (value < value_flags_.size() && (value_flags_[value] & kValueHeld) && !finished_) {
+    settle();
     disturbed_ = true;
     return CKPT_OK;
   }
@@ -82,14 +81,30 @@ void Recording::open_forward(ckpt_frame *frame, uint32_t node, ckpt_frame::Mode 
   frame->wanted = todo;
   frame->reachable = todo | machine_.state().live[node];
   frame->scratch = scratch == kNoBlock ? nullptr : tape_->arena->pointer(scratch);
-  if (measuring_) {
-    frame->measuring = mode == ckpt_frame::Mode::first;
-    if (frame->measuring) item_seconds_.resize(graph_->item_bytes.size(), -1);
-    frame->started = frame->stamp = now();
+  frame->measuring = measuring_ && mode == ckpt_frame::Mode::first;
+  if (!frame->measuring) return;
+  if (timed_) {
+    frame->failed = mark(&frame->started_point);
+    frame->stamp_point = frame->started_point;
+    return;
   }
+  item_seconds_.resize(graph_->item_bytes.size(), -1);
+  frame->started = frame->stamp = now();
+}
+
+// A point of the stream's time.
+Status Recording::mark(uint32_t *point) {
+  void *event = nullptr;
+  *point = 0;
+  if (timeline_.points.size() == timeline_.points.capacity()) timeline_.points.reserve(2 * timeline_.points.size() + 64);
+  CKPT_TRY(tape_->events.take(&event));
+  *point = static_cast<uint32_t>(timeline_.points.size());
+  timeline_.points.push_back(event);
+  return tape_->arena->device().event_record(event, tape_->arena->stream());
 }
 
 void Recording::stamp(ckpt_frame *frame, uint32_t item) {
+  if (timed_) return stamp_event(frame, item);
   const double t = now();
   if (frame->timed_item != kNone) {
     double &seconds = item_seconds_[graph_->nodes[frame->node].first_item + frame->timed_item];
@@ -99,20 +114,29 @@ void Recording::stamp(ckpt_frame *frame, uint32_t item) {
   frame->timed_item = item != kNone && frame->todo.has(item) ? item : kNone;
 }
 
+void Recording::stamp_event(ckpt_frame *frame, uint32_t item) {
+  if (frame->failed) return;
+  frame->failed = guarded("ckpt_frame_needs", [&]() -> Status {  // called from the user's own code
+    uint32_t point = 0;
+    CKPT_TRY(mark(&point));
+    if (frame->timed_item != kNone)
+      timeline_.spans.push_back({frame->stamp_point, point, graph_->nodes[frame->node].first_item + frame->timed_item, Timeline::What::item});
+    frame->stamp_point = point;
+    return CKPT_OK;
+  });
+  frame->timed_item = item != kNone && frame->todo.has(item) ? item : kNone;
+}
+
 // The status of a callback, or what its frame's functions found.
 Status Recording::verdict(ckpt_frame *frame, Status status, const char *what) {
   if (frame->measuring) {
     stamp(frame, kNone);
-    const double total = frame->stamp - frame->started;
-    counters_.forward_seconds += total;
-    // What no `needs` announced is the first output's, or the last slot's where there is no output.
-    const Node &n = graph_->nodes[frame->node];
-    double named = 0;
-    for (uint32_t k = 0; k < frame->shape->item_count(); ++k) named += std::max(0.0, item_seconds_[n.first_item + k]);
-    const uint32_t rest = frame->shape->output_count() > 0 ? frame->shape->slot_count() : frame->shape->item_count() - 1;
-    if (frame->shape->item_count() > 0 && total > named) {
-      double &seconds = item_seconds_[n.first_item + rest];
-      seconds = std::max(0.0, seconds) + (total - named);
+    if (timed_) {
+      timeline_.first_runs.push_back({frame->started_point, frame->stamp_point, frame->node, frame->todo});
+    } else {
+      const double total = frame->stamp - frame->started;
+      counters_.forward_seconds += total;
+      share_first_run(graph_->nodes[frame->node], frame->todo, total, &item_seconds_);
     }
   }
   if (status) {
@@ -172,12 +196,20 @@ Status Recording::replay(const Action &action) {
     if (tape_->checks & CKPT_CHECK_INPUTS) status = check_inputs(node, "recompute");
     ckpt_frame frame;
     open_forward(&frame, node, ckpt_frame::Mode::replay, run.made.todo, run.scratch);
-    const double start = now();
+    const double start = timed_ ? 0 : now();
+    uint32_t from = 0, to = 0;
+    if (!status && timed_) status = mark(&from);
     if (!status) {
+      const Range range(tape_->arena->device(), frame.shape->name(), " (recompute)");
       status = with_state(node, &frame);
       status = verdict(&frame, status, "forward (recompute)");
     }
-    counters_.recompute_seconds += now() - start;
+    if (!status && timed_) {
+      status = mark(&to);
+      timeline_.spans.push_back({from, to, node, Timeline::What::recompute});
+    } else if (!timed_) {
+      counters_.recompute_seconds += now() - start;
+    }
     if (!status) status = check_forward_filled(&frame);
     if (!status && (tape_->checks & CKPT_CHECK_DETERMINISM)) status = compare_recomputed(frame);
     if (!status) ++counters_.recompute;
@@ -257,6 +289,28 @@ Status Recording::check_grads_filled(ckpt_frame *frame) {
   return CKPT_OK;
 }
 
+Status Recording::run_backward_callback(uint32_t node, ckpt_frame *frame) {
+  const ckpt_segment &segment = *calls_[node].segment;
+  void *user = calls_[node].user;
+  const Range range(tape_->arena->device(), frame->shape->name(), " (backward)");
+  if (!measuring_) return verdict(frame, segment.backward(user, frame), "backward");
+  if (timed_) {
+    uint32_t from = 0, to = 0;
+    CKPT_TRY(mark(&from));
+    CKPT_TRY(verdict(frame, segment.backward(user, frame), "backward"));
+    timeline_.spans.push_back({from, 0, node, Timeline::What::backward});
+    const Status status = mark(&to);
+    timeline_.spans.back().to = to;
+    return status;
+  }
+  const double start = now();
+  const Status status = verdict(frame, segment.backward(user, frame), "backward");
+  node_backward_seconds_.resize(graph_->node_count(), -1);
+  node_backward_seconds_[node] = now() - start;
+  counters_.backward_seconds += node_backward_seconds_[node];
+  return status;
+}
+
 Status Recording::run_backward(const Action &action) {
   const uint32_t node = action.index;
   LiveMachine::BackwardRun run;
@@ -280,13 +334,7 @@ Status Recording::run_backward(const Action &action) {
       frame.reachable = s.needed() | s.backward_outputs();
       frame.scratch = run.scratch == kNoBlock ? nullptr : tape_->arena->pointer(run.scratch);
       grad_asked_.assign(s.input_count(), 0);
-      const double start = measuring_ ? now() : 0;
-      status = verdict(&frame, segment.backward(calls_[node].user, &frame), "backward");
-      if (measuring_) {
-        node_backward_seconds_.resize(graph_->node_count(), -1);
-        node_backward_seconds_[node] = now() - start;
-        counters_.backward_seconds += node_backward_seconds_[node];
-      }
+      status = run_backward_callback(node, &frame);
       if (!status) status = check_grads_filled(&frame);
     }
     CKPT_TRY(status);

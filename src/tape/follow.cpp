@@ -80,7 +80,9 @@ Status Recording::expect(KnownPtr known) {
     own_graph_.reset();
   }
   gradients_ = &known_->gradients;
-  measuring_ = known_->measured_steps < 2;
+  const bool may_measure = !captured() && (timed_ || !tape_->asynchronous());
+  sampled_ = may_measure && next_node_ == 0 && known_->drift != nullptr && known_->drift->due();
+  measuring_ = may_measure && (known_->measured_steps < 2 || sampled_);
   tape_->cache.touch(known_.get());
   if (next_node_ == 0) ++tape_->plan_hit_count;
   return predict();
@@ -89,8 +91,14 @@ Status Recording::expect(KnownPtr known) {
 // What this step will need, others' blocks in the arena included. A plan that no longer fits beside them is made anew.
 Status Recording::predict() {
   plan::Simulation sim = known_->plan.prediction;
-  if (next_node_ > 0) CKPT_TRY(predict_rest(&sim));
-  else if (!tape_->arena->placer().empty()) CKPT_TRY(predict_beside(&sim));
+  settle();  // the places are another plan's
+  if (next_node_ > 0) {
+    predicted_recompute_ = sim.recompute_seconds;
+    minimum_budget_ = known_->plan.minimum_budget;
+    return predict_rest(*known_->graph);
+  }
+  const bool alone = tape_->arena->placer().empty() && known_->plan.offsets.empty();
+  if (!alone && !open_region(&sim)) CKPT_TRY(predict_beside(&sim));
   predicted_peak_ = sim.peak;
   predicted_height_ = sim.height;
   predicted_recompute_ = sim.recompute_seconds;
@@ -98,15 +106,42 @@ Status Recording::predict() {
   return CKPT_OK;
 }
 
+// Makes the plan's places this recording's, above what others hold. False: the plan has none, or they do not fit there.
+bool Recording::open_region(plan::Simulation *sim) {
+  const std::vector<size_t> &offsets = known_->plan.offsets;
+  if (offsets.empty()) return false;
+  arena::Arena &arena = *tape_->arena;
+  const arena::Placer &placer = arena.placer();
+  arena.settle();  // a recording that is still in flight has places of its own
+  ArenaBackend &backend = machine_.backend();
+  backend.region = arena.open_region(sim->height);
+  if (backend.region == 0) return false;
+  backend.offsets = offsets;
+  sim->peak += placer.in_use();
+  sim->held += placer.in_use();
+  sim->height += placer.low_frontier() + placer.high_frontier();
+  return true;
+}
+
+// The step leaves its plan, or is no longer alone: from here on it places as it goes.
+void Recording::settle() {
+  ArenaBackend &backend = machine_.backend();
+  if (!backend.placed()) return;
+  tape_->arena->settle();
+  backend.close();
+}
+
 // In the middle of a recording: what it holds itself is there already, so only the rest of the program is simulated.
-Status Recording::predict_rest(plan::Simulation *sim) {
+Status Recording::predict_rest(const plan::Graph &graph) {
   const std::span<const plan::Action> actions = known_->plan.program.actions;
-  plan::PaperMachine paper = machine_.with_backend(plan::Paper{known_->graph->rule, tape_->paper()});
-  paper.rebind(known_->graph.get());
+  const ArenaBackend &backend = machine_.backend();
+  const bool placed = backend.placed();
+  plan::PaperMachine paper = machine_.with_backend(plan::Paper{graph.rule, tape_->paper(placed), placed ? backend.offsets : std::span<const size_t>()});
+  paper.rebind(&graph);
   plan::Simulation rest;
   CKPT_TRY(plan::simulate(paper, known_->gradients, actions.subspan(next_action_), &rest));
-  sim->peak = std::max(machine_.backend().peak, rest.peak);
-  sim->height = std::max(machine_.backend().height(), rest.height);
+  predicted_peak_ = std::max(backend.peak, rest.peak);
+  predicted_height_ = std::max(backend.height(), rest.height);
   return CKPT_OK;
 }
 
@@ -115,10 +150,13 @@ Status Recording::predict_beside(plan::Simulation *sim) {
   const arena::Placer start = tape_->paper();
   CKPT_TRY(plan::simulate_step(*known_->graph, known_->gradients, known_->plan.program, start, sim));
   if (sim->height <= tape_->budget) return CKPT_OK;
+  if (captured())
+    return fail(CKPT_ERROR_CAPTURE, "ckpt_tape_begin: beside what else is in the arena the prepared plan needs %zu bytes, the budget is %zu, and no other is made while the stream is captured", sim->height, tape_->budget);
   auto other = std::make_shared<Known>(*known_);
   other->plan = {};
   plan::PlanRequest request = tape_->request;
   request.budget = tape_->budget;
+  request.in_flight = request.in_flight > tape_->flying ? request.in_flight - tape_->flying : 1;  // those that fly are in `start`
   CKPT_TRY(plan::make_plan(*other->graph, other->gradients, request, start, &other->plan));
   *sim = other->plan.prediction;
   known_ = std::move(other);
@@ -174,6 +212,7 @@ Status Recording::place(const Event &event, Match *out) {
   while (followed()) {
     *out = match(*known_->graph, next_node_, next_value_, event);
     if (*out != Match::no) return CKPT_OK;
+    if (captured()) return leave("an input or a segment is not the one that was prepared, or is larger");
     Result<KnownPtr> other = other_match(event);
     if (!other.ok()) return other.status();
     if (*other == nullptr) depart();
@@ -209,10 +248,12 @@ Status Recording::place_node(const NodeEvent &event) {
     if (g.value_count() + s.output_count() > 0xFFFFFFEu || g.node_count() >= 0xFFFFFFEu) return fail(CKPT_ERROR_OVERFLOW, "a recording holds at most 2^28 boundaries and segments");
     g.add_node(event.shape, event.inputs, event.slot_bytes, event.output_bytes);
     machine_.grow();
-    measuring_ = !dry() && !no_backward();
+    measuring_ = !dry() && !no_backward() && (timed_ || !tape_->asynchronous());
     return CKPT_OK;
   }
   Node &n = g.nodes[next_node_];
+  // Smaller blocks fit where the plan has larger ones; scratch that is not asked for at all would take the next one's place.
+  if ((n.shape->forward_scratch() == 0) != (s.forward_scratch() == 0) || (n.shape->backward_scratch() == 0) != (s.backward_scratch() == 0)) settle();
   n.shape = event.shape;
   for (uint32_t k = 0; k < s.item_count(); ++k) {
     g.item_bytes[n.first_item + k] = event.bytes(k);
@@ -224,8 +265,15 @@ Status Recording::place_node(const NodeEvent &event) {
   return CKPT_OK;
 }
 
+Status Recording::leave(const char *why) {
+  if (captured()) return fail(CKPT_ERROR_CAPTURE, "the step leaves its prepared plan at segment number %u while the stream is captured: %s", next_node_, why);
+  depart();
+  return CKPT_OK;
+}
+
 // The recording goes on by itself. What has been recorded stays; what the plan had dropped is made again if someone asks.
 void Recording::depart() {
+  settle();
   departed_ = true;
   const uint32_t nodes = next_node_ + placed_;
   const uint32_t values = placed_ ? next_value_ + graph_->nodes[next_node_].shape->output_count() : next_value_;
@@ -234,7 +282,7 @@ void Recording::depart() {
   own_graph_ = std::move(cut);
   graph_ = own_graph_.get();
   gradients_ = nullptr;
-  measuring_ = true;
+  measuring_ = timed_ || !tape_->asynchronous();
   predicted_peak_ = predicted_height_ = 0;
   predicted_recompute_ = 0;
   for (uint32_t i = 0; i < next_node_; ++i) note_droppable(i);
@@ -251,7 +299,7 @@ Status Recording::follow_to_first() {
     }
     CKPT_VERIFY(action.kind != plan::ActionKind::backward);
     const Status status = execute(action);
-    if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) depart();  // something else is in the way
+    if (status == CKPT_ERROR_BUDGET && machine_.shortage().any) CKPT_TRY(leave("something else is in the way"));
     else if (status) return status;
     else ++next_action_;
   }

@@ -30,6 +30,7 @@ struct ckpt_frame {
   ckpt_status failed = CKPT_OK;  // by the frame's own functions, or by ckpt_frame_fail; its text is set
   uint32_t timed_item = UINT32_MAX;
   double started = 0, stamp = 0;
+  uint32_t started_point = 0, stamp_point = 0;  // the same as events of the recording's timeline
 
   bool forward() const { return mode != Mode::backward; }
 };

@@ -101,6 +101,10 @@ void KnownCache::put(KnownPtr known, const Known *replaced) {
   if (all_.size() > kCapacity) all_.pop_back();
 }
 
+bool KnownCache::holds(const Known *known) const {
+  return std::any_of(all_.begin(), all_.end(), [&](const KnownPtr &k) { return k.get() == known; });
+}
+
 void KnownCache::touch(const Known *known) {
   for (size_t k = 1; k < all_.size(); ++k)
     if (all_[k].get() == known) {

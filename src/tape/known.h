@@ -1,5 +1,6 @@
 // What a tape knows of recordings that it has seen, or that were recorded dry: structure, sizes, costs, and the plan.
-// Immutable once published: a recording in flight keeps the one that it started with.
+// Immutable once published: a recording in flight keeps the one that it started with. (What is measured while the plan is in use
+// is not part of that: it goes from one to the next.)
 #pragma once
 
 #include <memory>
@@ -9,8 +10,16 @@
 
 #include "plan/graph.h"
 #include "plan/make_plan.h"
+#include "tape/drift.h"
 
 namespace ckpt::tape {
+
+// A plan was made by other costs than the graph has now, and will be made again before the next step.
+enum class Again : uint8_t {
+  no,
+  learnt,  // costs that were not known before: whatever is not slower is taken
+  drifted  // see drift.h
+};
 
 struct Known {
   uint64_t key = 0;
@@ -20,9 +29,11 @@ struct Known {
   bool planned = false;
   bool adopted = false;          // the plan came from outside: it stays
   bool ran = false;              // a real step of it has succeeded
+  Again again = Again::no;       // only where it is planned
   Status refused = CKPT_OK;      // planning failed, with `refusal`
   std::string refusal;
   plan::Planned plan;
+  std::shared_ptr<Drift> drift;  // NULL: the plan stays, or is made anew by the next step anyway
 };
 using KnownPtr = std::shared_ptr<const Known>;
 
@@ -64,6 +75,7 @@ class KnownCache {
   KnownPtr find_same(uint64_t key, const plan::Graph &) const;  // same key and structure
   void put(KnownPtr known, const Known *replaced);          // to the front
   void touch(const Known *known);
+  bool holds(const Known *known) const;
   const std::vector<KnownPtr> &all() const { return all_; }
 
  private:

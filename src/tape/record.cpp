@@ -4,6 +4,7 @@
 
 #include "plan/generate.h"
 #include "tape/handle.h"
+#include "tape/range.h"
 #include "tape/tape.h"
 
 namespace ckpt::tape {
@@ -16,7 +17,13 @@ using plan::Shape;
 using plan::Value;
 
 BlockId ArenaBackend::allocate(size_t bytes, plan::Side side) {
-  const BlockId block = arena->allocate(bytes, side);
+  BlockId block = kNoBlock;
+  if (placed() && !offsets.empty()) {
+    block = arena->allocate_at(offsets.front(), bytes);
+    offsets = offsets.subspan(1);
+  } else {
+    block = arena->allocate(bytes, side);
+  }
   if (block != kNoBlock) measure();
   else refused_bytes = bytes;
   return block;
@@ -25,6 +32,12 @@ BlockId ArenaBackend::allocate(size_t bytes, plan::Side side) {
 void ArenaBackend::free(BlockId block) {
   const Status status = arena->free("ckpt", block);
   if (status && guard_status == CKPT_OK) guard_status = status;
+}
+
+void ArenaBackend::close() noexcept {
+  if (placed()) arena->settle();  // nothing lives there: it asks the host for nothing
+  region = 0;
+  offsets = {};
 }
 
 void ArenaBackend::measure() {
@@ -40,7 +53,9 @@ const Graph kEmptyGraph;
 
 Recording::Recording(ckpt_tape *tape) : tape_(tape), graph_(&kEmptyGraph), machine_(&kEmptyGraph, ArenaBackend{tape->arena.get()}) {}
 
-Status Recording::begin(uint64_t key, uint32_t flags, uint64_t step, uint32_t generation, KnownPtr expected) {
+Status Recording::begin(uint64_t key, uint32_t flags, uint64_t step, uint32_t generation, KnownPtr expected, uint32_t capture) {
+  capture_ = capture;
+  timed_ = !captured() && tape_->may_time();
   key_ = key;
   flags_ = flags;
   step_ = step;
@@ -55,6 +70,7 @@ Status Recording::begin(uint64_t key, uint32_t flags, uint64_t step, uint32_t ge
 void Recording::clear() noexcept {
   if (run_open_) machine_.abandon_forward(run_);
   machine_.release_all();
+  machine_.backend().close();
   for (const Call &c : calls_) {
     if (c.release != nullptr) c.release(c.user);
     c.segment->drop();
@@ -67,6 +83,7 @@ void Recording::clear() noexcept {
   first_hashes_.clear();
   item_seconds_.clear();
   node_backward_seconds_.clear();
+  if (!timeline_.empty()) timeline_.clear(&tape_->events);
   droppable_ = {};
   thin_cursor_.clear();
   protected_.clear();
@@ -76,7 +93,8 @@ void Recording::clear() noexcept {
   graph_ = &kEmptyGraph;
   machine_.rebind(&kEmptyGraph);
   own_graph_.reset();
-  departed_ = disturbed_ = finished_ = spent_ = measuring_ = placed_ = run_open_ = lost_ = false;
+  departed_ = disturbed_ = finished_ = spent_ = measuring_ = sampled_ = placed_ = run_open_ = lost_ = timed_ = false;
+  capture_ = 0;
   next_action_ = 0;
   next_node_ = next_value_ = 0;
   counters_ = {};
@@ -152,6 +170,8 @@ Status Recording::begin_segment(ckpt_segment *segment, const ckpt_call &call, ck
 Status Recording::begin_node(const ckpt_call &call, ckpt_frame *frame) {
   const ckpt_segment &segment = *calls_.back().segment;
   placed_ = false;
+  if (captured() && segment.state_bytes != 0)
+    return fail(CKPT_ERROR_CAPTURE, "segment '%s' has host state (save_state), which a captured graph does not move", segment.shape->name().c_str());
   CKPT_TRY(place_node({segment.shape.get(), call_inputs_, call.slot_bytes, call.output_bytes}));
   placed_ = true;
   value_flags_.resize(next_value_ + segment.shape->output_count(), 0);
@@ -205,7 +225,7 @@ Status Recording::bring_inputs() {
   for (uint32_t v : call_inputs_) {
     if (machine_.value_live(v)) continue;
     if (no_backward()) return fail(CKPT_ERROR_STALE, "ckpt_segment_begin: boundary %u is gone: a recording without backward drops it with its last reader", v);
-    if (followed()) depart();
+    if (followed()) CKPT_TRY(leave("a segment reads a boundary that the plan has dropped"));
     CKPT_TRY(make_value(v));
   }
   return CKPT_OK;
@@ -240,13 +260,18 @@ Status Recording::take_first(const Bits &want, const Bits &in_place) {
     const uint32_t v = call_inputs_[graph_->nodes[next_node_].shape->item(k).in_place_input - 1];
     if (value_flags_[v] & kValueHeld) over.clear(k);
   });
-  if (!(over == in_place)) disturbed_ = true;
+  if (!(over == in_place)) {
+    settle();
+    disturbed_ = true;
+  }
+  // The recording goes on behind what its plan took for the last segment.
+  if (const auto [node, slots] = machine_.again_slots(next_node_); !slots.empty()) CKPT_TRY(execute({plan::ActionKind::drop, node, slots, {}}));
   for (;;) {
     const Status status = machine_.begin_forward(next_node_, want, over, &run_);
     run_open_ = status == CKPT_OK;
     if (!status) trace(CKPT_ACTION_FORWARD, next_node_, false);
     if (status != CKPT_ERROR_BUDGET) return status;
-    if (followed()) depart();  // something else is in the way of the plan
+    if (followed()) CKPT_TRY(leave("something else is in the way of the plan"));
     if (!thin()) return short_of("the first run of", next_node_);
   }
 }
@@ -303,7 +328,9 @@ void Recording::open_first(ckpt_frame *frame) {
 }
 
 Status Recording::run_first(ckpt_frame *frame) {
-  return dry() ? CKPT_OK : calls_[frame->node].segment->forward(calls_[frame->node].user, frame);
+  if (dry()) return CKPT_OK;
+  const Range range(tape_->arena->device(), frame->shape->name(), "");
+  return calls_[frame->node].segment->forward(calls_[frame->node].user, frame);
 }
 
 Status Recording::end_segment(ckpt_frame *frame, Status status, ckpt_buffer *outputs) {
@@ -357,9 +384,11 @@ Status Recording::read(ckpt_buffer buffer, const void **out) {
   if (spent_) return fail(CKPT_ERROR_STATE, "ckpt_tape_read: the recording's backward has run");
   if (!machine_.value_live(v)) {
     if (no_backward()) return fail(CKPT_ERROR_STALE, "ckpt_tape_read: boundary %u is gone", v);
+    if (captured()) return fail(CKPT_ERROR_CAPTURE, "ckpt_tape_read: boundary %u was dropped, and is not made again while the stream is captured: read it in the steps before ckpt_tape_prepare", v);
+    lost_ = true;
+    settle();
     disturbed_ = true;
     protected_.clear();
-    lost_ = true;
     CKPT_TRY(make_value(v));
     lost_ = false;
   }

@@ -15,6 +15,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "arena/arena.h"
@@ -22,14 +23,18 @@
 #include "tape/frame.h"
 #include "tape/known.h"
 #include "tape/segment.h"
+#include "tape/timing.h"
 
 struct ckpt_tape;
 
 namespace ckpt::tape {
 
 // The machine's backend over a live arena. Measures what this recording sees: live load and height, others' blocks included.
+// While the arena has the region that was opened for this recording, blocks go where the plan's offsets say.
 struct ArenaBackend {
   arena::Arena *arena;
+  std::span<const size_t> offsets = {};  // of the allocations to come; the plan's
+  uint64_t region = 0;
   size_t peak = 0, low = 0, high = 0;
   size_t refused_bytes = 0;       // the latest request that failed
   Status guard_status = CKPT_OK;  // of the first block whose guards were overwritten
@@ -39,6 +44,8 @@ struct ArenaBackend {
   Status refusal() { return arena->refuse("ckpt", refused_bytes); }
   void measure();
   size_t height() const { return low + high; }
+  bool placed() const { return region != 0 && arena->placer().region() == region; }
+  void close() noexcept;  // nothing lives in the region, or it was settled
 };
 using LiveMachine = plan::Machine<ArenaBackend>;
 
@@ -75,7 +82,8 @@ class Recording {
   Recording(const Recording &) = delete;
   Recording &operator=(const Recording &) = delete;
 
-  Status begin(uint64_t key, uint32_t flags, uint64_t step, uint32_t generation, KnownPtr expected);
+  // capture: not 0: into that capture's graph, by the plan of `expected`; whatever else is refused.
+  Status begin(uint64_t key, uint32_t flags, uint64_t step, uint32_t generation, KnownPtr expected, uint32_t capture = 0);
   void clear() noexcept;  // everything back; users released
 
   Status add_input(const ckpt_input_desc &desc, ckpt_buffer *out);
@@ -100,8 +108,13 @@ class Recording {
   uint64_t node_count() const { return next_node_; }
   bool spent() const { return spent_; }         // a retained recording that has been run once, at least
   bool lost() const { return lost_; }           // something failed half way: the recording must end
-  // Is there anything in it that its tape does not know yet?
+  uint32_t capture() const { return capture_; }  // the capture that it is in: Device::capturing's number; or 0
+  bool captured() const { return capture_ != 0; }
+  // Is there anything in it that its tape does not know yet? (Costs aside where they come later: see timing.h.)
   bool teaches() const;
+  bool measuring() const { return measuring_; }
+  Timeline &timeline() { return timeline_; }
+  bool sampled() const { return sampled_ && followed() && own_graph_ == nullptr; }  // its costs are worth a look: see drift.h
   bool followed() const { return known_ != nullptr && !departed_; }
   const Counters &counters() const { return counters_; }
   const ArenaBackend &measured() const { return machine_.backend(); }
@@ -122,6 +135,7 @@ class Recording {
   const void *output_grad(uint32_t node, uint32_t output) const;
   void *input_grad(ckpt_frame *frame, uint32_t input, int *out_accumulate);
   void stamp(ckpt_frame *frame, uint32_t item);
+  void stamp_event(ckpt_frame *frame, uint32_t item);
 
  private:
   friend class Learner;
@@ -150,8 +164,11 @@ class Recording {
   Result<KnownPtr> other_match(const Event &event) const;
   Status expect(KnownPtr known);
   Status predict();
-  Status predict_rest(plan::Simulation *sim);
+  bool open_region(plan::Simulation *sim);
+  void settle();
+  Status predict_rest(const plan::Graph &graph);
   Status predict_beside(plan::Simulation *sim);
+  Status leave(const char *why);
   void depart();
   plan::Graph &own();  // the graph of this recording alone: copied from the known one on first use
   Status follow_to_first();     // actions up to the first run of the next node
@@ -171,6 +188,9 @@ class Recording {
   Status seed_gradients(uint32_t node);
   Status zero_missing_gradients();
   void trace(uint32_t what, uint32_t index, bool recompute) const;
+  double now() const;
+  Status mark(uint32_t *point);
+  Status run_backward_callback(uint32_t node, ckpt_frame *frame);
   Status save_state(uint32_t node);
   Status with_state(uint32_t node, ckpt_frame *frame);
 
@@ -184,6 +204,8 @@ class Recording {
   Status dry_backward();
   Status plan_rest(bool retain);
   bool on_plan(bool retain) const;
+  Status still_fits(bool *out);
+  Status run_actions(std::span<const plan::Action> actions, const char *doing);
 
   // checks.cpp
   Status hash_memory(const void *data, size_t bytes, uint64_t *out) const;
@@ -201,9 +223,12 @@ class Recording {
   bool finished_ = false;    // no more segments
   bool spent_ = false;
   bool measuring_ = false;
+  bool sampled_ = false;     // though its costs are settled
   bool placed_ = false;      // the segment that begins is in the graph
   bool run_open_ = false;    // run_ has begun and not ended
   bool lost_ = false;
+  uint32_t capture_ = 0;
+  bool timed_ = false;       // by events: see timing.h
 
   KnownPtr known_;
   std::unique_ptr<plan::Graph> own_graph_;
@@ -218,11 +243,12 @@ class Recording {
   std::vector<uint8_t> value_flags_;    // kHeld, kRead, kReleased
   std::vector<Watch> watches_;
   std::vector<std::byte> states_;
-  std::vector<uint64_t> first_hashes_;  // per item, under CKPT_CHECK_DETERMINISM
+  std::unordered_map<uint64_t, uint64_t> first_hashes_;  // of items that were made, under CKPT_CHECK_DETERMINISM
   LiveMachine::Run run_;                // of the open first run
 
   std::vector<double> item_seconds_;    // measured in this recording's first runs; < 0: not measured
   std::vector<double> node_backward_seconds_;
+  Timeline timeline_;                   // instead of these two where work is not done when a call returns
 
   plan::GradientMap own_gradients_;
   const plan::GradientMap *gradients_ = nullptr;

@@ -1,8 +1,13 @@
 #include "tape/tape.h"
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
 #include "base/checked.h"
 #include "plan/verify.h"
 #include "tape/learn.h"
+#include "tape/places.h"
 
 using ckpt::fail;
 using ckpt::Result;
@@ -29,6 +34,19 @@ Status check_patterns(const char *name, const char *const *patterns, uint32_t co
 }
 
 }  // namespace
+
+ckpt_tape::ckpt_tape(ckpt::Ref<ckpt::arena::Arena> a)
+    : arena(std::move(a)),
+      clock([](void *) { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }),
+      events(arena->device()) {}
+
+// Recordings give their events back, so they go first.
+ckpt_tape::~ckpt_tape() {
+  current.reset();
+  pool.clear();
+  if (timed != nullptr) timed->timeline.clear(&events);
+  if (step_word != nullptr) arena->device().release(step_word, sizeof *step_word);
+}
 
 Result<ckpt::Ref<ckpt_tape>> ckpt_tape::create(const ckpt_tape_desc &d, ckpt::Ref<ckpt::arena::Arena> arena) {
   using R = Result<ckpt::Ref<ckpt_tape>>;
@@ -88,18 +106,28 @@ void ckpt_recording::close() noexcept {
 }
 
 void ckpt_recording::bury() noexcept {
-  if (recording != nullptr) recording->clear();
+  if (recording != nullptr) {
+    recording->clear();
+    --tape->flying;
+  }
   delete this;
 }
 
-Recording &ckpt_tape::recording() {
+Status ckpt_tape::recording(Recording **out) {
   if (current == nullptr) {
+    if (asynchronous()) {
+      uint32_t captured = 0;
+      CKPT_TRY(stream_captured(&captured));
+      if (captured != 0) return fail(CKPT_ERROR_CAPTURE, "the stream is being captured: a recording that is captured begins with ckpt_tape_begin and a key that was prepared (ckpt_tape_prepare)");
+      CKPT_TRY(look_at_times());
+    }
     std::unique_ptr<Recording> r = take_recording();
     (void)r->begin(0, 0, step, ++generation, nullptr);  // fails only with a plan
     current = std::move(r);
     begun = false;
   }
-  return *current;
+  *out = current.get();
+  return CKPT_OK;
 }
 
 std::unique_ptr<Recording> ckpt_tape::take_recording() {
@@ -110,6 +138,12 @@ std::unique_ptr<Recording> ckpt_tape::take_recording() {
 }
 
 Status ckpt_tape::begin(uint64_t key, uint32_t flags) {
+  if (asynchronous()) {
+    uint32_t capture = 0;
+    CKPT_TRY(stream_captured(&capture));
+    if (capture != 0) return begin_captured(key, flags, capture);
+    CKPT_TRY(look_at_times());
+  }
   KnownPtr known;
   if (key != 0 && flags == 0) {
     known = cache.find(key);
@@ -164,6 +198,7 @@ ckpt_tape::Learnt ckpt_tape::summary(const Recording &r) {
 
 void ckpt_tape::note(const Recording &r) {
   latest = summary(r);
+  ++step_count;
   if (r.minimum_budget() != 0) minimum_budget = r.minimum_budget();
   if (r.known() != nullptr) {
     plan_strategy = r.known()->plan.strategy;
@@ -171,8 +206,9 @@ void ckpt_tape::note(const Recording &r) {
   }
 }
 
-ckpt::arena::Placer ckpt_tape::paper() const {
+ckpt::arena::Placer ckpt_tape::paper(bool region) const {
   ckpt::arena::Placer placer = arena->placer();
+  if (!region) placer.settle();
   placer.set_capacity(ckpt::arena::kUnbounded);
   placer.set_limit(ckpt::arena::kUnbounded);
   placer.reset_peaks();
@@ -181,14 +217,93 @@ ckpt::arena::Placer ckpt_tape::paper() const {
 
 KnownPtr ckpt_tape::learn(const Recording &r) {
   const KnownPtr before = cache.find_same(r.key(), r.graph());
-  KnownPtr known = ckpt::tape::Learner::learn(r, before.get(), replan);
+  KnownPtr known = ckpt::tape::Learner::learn(r, before.get(), replan, request.strategy == CKPT_STRATEGY_AUTO, asynchronous());
   cache.put(known, before.get());
   return known;
 }
 
+void ckpt_tape::teach(Recording *r) {
+  using ckpt::tape::Timed;
+  if (r->captured()) return;
+  if (!asynchronous()) {
+    if (r->teaches()) learn(*r);
+    else if (r->sampled()) watch(*r);
+    return;
+  }
+  const KnownPtr known = r->teaches() ? learn(*r) : r->known();
+  if (timed != nullptr || r->timeline().empty()) return;
+  auto ended = std::make_unique<Timed>();
+  ended->known = known;
+  ended->use = r->sampled() ? Timed::Use::sample : r->measuring() ? Timed::Use::costs : Timed::Use::statistics;
+  ended->number = step_count + 1;
+  std::swap(ended->timeline, r->timeline());
+  timed = std::move(ended);
+}
+
+void ckpt_tape::watch(const Recording &r) {
+  const KnownPtr known = r.known();
+  if (!cache.holds(known.get())) return;
+  std::vector<double> items, backward;
+  ckpt::tape::Learner::measured(r, *known->graph, &items, &backward);
+  watch(known, items, backward);
+}
+
+void ckpt_tape::watch(const KnownPtr &known, const std::vector<double> &items, const std::vector<double> &backward) {
+  if (known->drift == nullptr || !known->drift->take(items, backward)) return;
+  auto drifted = std::make_shared<Known>(*known);
+  auto graph = std::make_shared<ckpt::plan::Graph>(*known->graph);
+  known->drift->write_costs(graph.get());
+  drifted->graph = std::move(graph);
+  drifted->again = ckpt::tape::Again::drifted;
+  cache.put(drifted, known.get());
+}
+
+// Another plan, if one is faster (enough, where costs have drifted) by the costs of now. The one that is there works in any case.
+Status ckpt_tape::make_again(Known *known) {
+  using ckpt::plan::Planned;
+  const bool drifted = std::exchange(known->again, ckpt::tape::Again::no) == ckpt::tape::Again::drifted;
+  ckpt::plan::Simulation present;
+  CKPT_TRY(ckpt::plan::simulate_step(*known->graph, known->gradients, known->plan.program, ckpt::arena::Placer(), &present));
+  ckpt::plan::PlanRequest wanted = request;
+  wanted.budget = budget;
+  Planned other;
+  Status status = CKPT_ERROR_BUDGET;
+  if (request.strategy == CKPT_STRATEGY_AUTO) {  // a fixed strategy does not look at costs
+    ++plan_count;
+    status = ckpt::plan::make_plan(*known->graph, known->gradients, wanted, ckpt::arena::Placer(), &other);
+    if (status && status != CKPT_ERROR_BUDGET) return status;
+  }
+  const double seconds = other.prediction.seconds(), limit = present.seconds();
+  const bool taken = !status && (drifted ? seconds < (1 - ckpt::tape::Drift::kGain) * limit : seconds <= limit);
+  if (drifted) known->drift->planned(taken);
+  if (taken) {
+    known->plan = std::move(other);
+    return CKPT_OK;
+  }
+  // The same program by other costs; how far it is from the best is known by the plan that was not taken, if any.
+  Planned &plan = known->plan;
+  plan.prediction.forward_seconds = present.forward_seconds;
+  plan.prediction.recompute_seconds = present.recompute_seconds;
+  plan.prediction.backward_seconds = present.backward_seconds;
+  plan.universal_gap_seconds = status ? present.recompute_seconds : std::max(0.0, limit - seconds + other.universal_gap_seconds);
+  plan.class_gap_seconds = status ? present.recompute_seconds : std::max(0.0, limit - seconds + other.class_gap_seconds);
+  plan.status = plan.class_gap_seconds > 0 ? CKPT_PLAN_GAP : CKPT_PLAN_OPTIMAL;
+  return CKPT_OK;
+}
+
 Result<KnownPtr> ckpt_tape::planned(KnownPtr known) {
-  if (known->planned || known->refused) return known;
+  // Recordings in flight were planned for by each other: they end before another plan begins.
+  const bool again = known->again != ckpt::tape::Again::no && (request.in_flight == 1 || flying == 0);
+  if ((known->planned && !again) || known->refused) return known;
   auto with_plan = std::make_shared<Known>(*known);
+  if (again) {
+    if (const Status status = make_again(with_plan.get()); status) return Result<KnownPtr>::failed(status);
+    plan_strategy = with_plan->plan.strategy;
+    plan_k = with_plan->plan.k;
+    minimum_budget = with_plan->plan.minimum_budget;
+    cache.put(with_plan, known.get());
+    return KnownPtr(with_plan);
+  }
   ckpt::plan::PlanRequest wanted = request;
   wanted.budget = budget;
   ++plan_count;
@@ -227,23 +342,38 @@ Status ckpt_tape::adopt(uint64_t key, const ckpt_plan &plan) {
   CKPT_TRY(ckpt::plan::verify(*known->graph, known->gradients.roots, plan.planned.program.actions, &verified));
   auto adopted = std::make_shared<Known>(*known);
   adopted->plan = plan.planned;
-  // Seconds and height by this tape's own costs and arena.
-  CKPT_TRY(ckpt::plan::simulate_step(*adopted->graph, adopted->gradients, adopted->plan.program, ckpt::arena::Placer(), &adopted->plan.prediction));
+  // Seconds, height and places by this tape's own costs, recordings in flight and arena.
+  ckpt::plan::Planned &own = adopted->plan;
+  CKPT_TRY(ckpt::plan::simulate_in_flight(*known->graph, known->gradients, own.program, ckpt::arena::Placer(), request.in_flight, &own.prediction));
+  if (request.in_flight > 1) own.offsets.clear();
+  else CKPT_TRY(ckpt::tape::take_places(*known->graph, known->gradients, &own));
   if (adopted->plan.prediction.height > budget)
     return fail(CKPT_ERROR_BUDGET, "ckpt_tape_adopt: the plan needs %zu bytes of arena, the tape's budget is %zu", adopted->plan.prediction.height, budget);
   adopted->planned = true;
   adopted->adopted = true;
+  adopted->again = ckpt::tape::Again::no;
+  adopted->drift = nullptr;
   adopted->refused = CKPT_OK;
+  std::erase_if(prepared, [&](const KnownPtr &p) { return p->key == key; });
   cache.put(adopted, known.get());
   return CKPT_OK;
 }
 
 Status ckpt_tape::prepare(const char *function, uint64_t key) {
+  if (asynchronous()) {  // the costs of the steps so far are part of the plan
+    uint32_t captured = 0;
+    CKPT_TRY(stream_captured(&captured));
+    if (captured != 0) return fail(CKPT_ERROR_CAPTURE, "%s: the stream is being captured: prepare before", function);
+    if (timed != nullptr) CKPT_TRY(arena->device().synchronize(arena->stream()));
+    CKPT_TRY(look_at_times());
+  }
   Result<KnownPtr> known = known_plan(function, key);
   if (!known.ok()) return known.status();
-  // A step is placed from the low end.
-  const size_t height = std::min((*known)->plan.prediction.height, arena->capacity());
-  CKPT_TRY(arena->commit(height, 0));
+  // A step is placed from the low end, above what is there.
+  const ckpt::arena::Placer &placer = arena->placer();
+  const size_t height = std::min(placer.low_frontier() + (*known)->plan.prediction.height, arena->capacity());
+  CKPT_TRY(arena->commit(height, asynchronous() ? placer.high_frontier() : 0));
+  if (asynchronous()) CKPT_TRY(prepare_capture(*known));
   arena->reserve((*known)->graph->item_bytes.size() + 16);
   if (pool.empty()) pool.push_back(std::make_unique<Recording>(this));
   return CKPT_OK;
