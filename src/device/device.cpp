@@ -23,7 +23,12 @@ Result<Ref<Device>> Device::open(const char *function, std::string_view name) {
     unload(library->handle);
     return Result<Ref<Device>>::failed(status);
   }
-  return create(plugin.table, parsed->kind, parsed->index, library->handle);
+  Result<Ref<Device>> device = create(plugin.table, parsed->kind, parsed->index, library->handle);
+  if (!device.ok()) return device;
+  (*device)->interface_ = plugin.interface;
+  const auto *ranges = static_cast<const Ranges *>(plugin.interface("ranges"));
+  if (ranges != nullptr && ranges->version == kRangesVersion) (*device)->ranges_ = ranges;
+  return device;
 }
 
 Result<Ref<Device>> Device::create(const Table &table, uint32_t kind, uint32_t index, void *library) {

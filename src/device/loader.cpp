@@ -1,6 +1,7 @@
 #include "device/loader.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -20,6 +21,21 @@ std::string own_folder() {
   const std::string file = where.dli_fname;
   const size_t slash = file.rfind('/');
   return slash == std::string::npos ? "" : file.substr(0, slash + 1);
+}
+
+// A program without a loader of its own cannot take in libraries that share the C library with it: it may crash. (The first object
+// that the system lists is the program.)
+bool is_static_program() {
+  int with_loader = 1;
+  dl_iterate_phdr(
+      [](dl_phdr_info *info, size_t, void *out) {
+        int found = 0;
+        for (size_t k = 0; k < info->dlpi_phnum; ++k) found |= info->dlpi_phdr[k].p_type == PT_INTERP;
+        *static_cast<int *>(out) = found;
+        return 1;
+      },
+      &with_loader);
+  return with_loader == 0;
 }
 
 // The loader's text for its latest failure.
@@ -66,6 +82,14 @@ Result<Library> load_plugin_file(const char *function, const char *kind, const c
 
 Result<Library> load_plugin(const char *function, const char *kind) {
   const std::string file = std::string("libckpt_") + kind + ".so";
+  if (is_static_program())
+    return Result<Library>::failed(fail(CKPT_ERROR_UNSUPPORTED, "%s: a program that is linked statically can't load %s, the plugin for \"%s\"", function, file.c_str(), kind));
+  // A folder that is named is meant: there, or nowhere. (Not for programs that run with more rights than their user.)
+  if (const char *folder = secure_getenv("CKPT_PLUGIN_PATH"); folder != nullptr && folder[0] != '\0') {
+    const std::string named = std::string(folder) + "/" + file;
+    if (access(named.c_str(), F_OK) == 0) return load_plugin_file(function, kind, named.c_str());
+    return Result<Library>::failed(fail(CKPT_ERROR_NOT_FOUND, "%s: there is no plugin for \"%s\" in CKPT_PLUGIN_PATH: no %s", function, kind, named.c_str()));
+  }
   const std::string beside = own_folder() + file;
   if (beside != file && access(beside.c_str(), F_OK) == 0) return load_plugin_file(function, kind, beside.c_str());
   // A missing file and a missing dependency of a present file give the same kind of failure; the text names the culprit.

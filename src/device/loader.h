@@ -21,7 +21,8 @@ struct Library {
   const Plugin *plugin;
 };
 
-// Loads the plugin of a kind ("cuda"): beside this library, then on the loader's search path. NOT_FOUND: there is none;
+// Loads the plugin of a kind ("cuda"): from the folder CKPT_PLUGIN_PATH of the environment where that is set; else beside this
+// library, then on the loader's search path. NOT_FOUND: there is none;
 // DEVICE: there is one that cannot be used.
 Result<Library> load_plugin(const char *function, const char *kind);
 // The same from a given file.

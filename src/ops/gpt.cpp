@@ -27,6 +27,8 @@ struct ckpt_gpt {
   ckpt_layer *embedding() const noexcept { return parts.front().layer.get(); }
   ckpt_layer *head() const noexcept { return parts.back().layer.get(); }
 
+  void *element(size_t offset) const noexcept { return static_cast<char *>(parameters) + offset * ops->element_bytes(); }
+
   explicit ckpt_gpt(ckpt_ops *handle) noexcept : ops(handle) { ops->references.fetch_add(1); }
   ~ckpt_gpt() { ckpt_ops_destroy(ops); }
   ckpt_gpt(const ckpt_gpt &) = delete;
@@ -37,7 +39,7 @@ struct ckpt_gpt {
   std::vector<Part> parts;
   size_t parameter_count = 0;
   uint32_t tensor_count = 0;
-  float *parameters = nullptr;
+  void *parameters = nullptr;
   float *gradients = nullptr;
 };
 
@@ -159,12 +161,12 @@ ckpt_status ckpt_gpt_get_tensor(const ckpt_gpt *gpt, uint32_t index, ckpt_tensor
   return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: index is %u, expected less than %u", kName, index, gpt->tensor_count);
 }
 
-ckpt_status ckpt_gpt_bind(ckpt_gpt *gpt, float *parameters, float *gradients) {
+ckpt_status ckpt_gpt_bind(ckpt_gpt *gpt, void *parameters, float *gradients) {
   CKPT_OPS_TRY(Check("ckpt_gpt_bind").pointers({{"gpt", gpt}, {"parameters", parameters}}).status());
   gpt->parameters = parameters;
   gpt->gradients = gradients;
   for (const auto &part : gpt->parts)
-    CKPT_OPS_TRY(ckpt_layer_bind(part.layer.get(), parameters + part.first_parameter,
+    CKPT_OPS_TRY(ckpt_layer_bind(part.layer.get(), gpt->element(part.first_parameter),
                                  gradients == nullptr ? nullptr : gradients + part.first_parameter));
   if (gpt->shape.untied != 0) return CKPT_OK;
   const ckpt_layer *const embedding = gpt->embedding();  // its first tensor is the token table
@@ -211,23 +213,21 @@ ckpt_status ckpt_gpt_update(ckpt_gpt *gpt, const ckpt_adamw_desc *desc, float *f
   CKPT_OPS_TRY(check_bound(kName, gpt, true));
   if (!(mine.max_norm >= 0.0f))
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: desc.max_norm is %g, expected 0 or more", kName, static_cast<double>(mine.max_norm));
-  if (mine.grad_scale == 0.0f) mine.grad_scale = 1.0f;
-  if (out_norm != nullptr || mine.max_norm > 0.0f) {
-    double norm = 0.0;
-    CKPT_OPS_TRY(ckpt_ops_norm(gpt->ops, gpt->gradients, gpt->parameter_count, &norm));
-    norm *= std::fabs(static_cast<double>(mine.grad_scale));
-    if (out_norm != nullptr) *out_norm = norm;
-    if (mine.max_norm > 0.0f && norm > static_cast<double>(mine.max_norm))
-      mine.grad_scale *= static_cast<float>(static_cast<double>(mine.max_norm) / norm);
-  }
-  mine.max_norm = 0.0f;
-  ckpt_adamw_desc without_decay = mine;
-  without_decay.weight_decay = 0.0f;
+  DeviceAdamw step = {};
+  CKPT_OPS_TRY(adamw_step(kName, gpt->ops, mine, &step));
+  const float decay = step.decay;
+  const std::lock_guard<std::mutex> lock(gpt->ops->sequence);  // the factor of clipping stays where the work is done
+  step.clip = mine.max_norm > 0.0f;
+  if (out_norm != nullptr || step.clip != 0)
+    CKPT_OPS_TRY(call(gpt->ops, &DeviceOps::clip, static_cast<const float *>(gpt->gradients), gpt->parameter_count, step.grad_scale,
+                      mine.max_norm, out_norm));
   for (const auto &part : gpt->parts) {
     for (const Tensor &tensor : part.layer->tensors) {
       const size_t at = part.first_parameter + tensor.offset;
-      CKPT_OPS_TRY(ckpt_ops_adamw(gpt->ops, tensor.decays ? &mine : &without_decay, tensor.count(), gpt->gradients + at,
-                                  gpt->parameters + at, first_moment + at, second_moment + at));
+      step.decay = tensor.decays ? decay : 1.0f;
+      CKPT_OPS_TRY(call(gpt->ops, &DeviceOps::adamw, static_cast<const DeviceAdamw *>(&step), tensor.count(),
+                        static_cast<const float *>(gpt->gradients + at), gpt->element(at),
+                        mine.master_weights == nullptr ? nullptr : mine.master_weights + at, first_moment + at, second_moment + at));
     }
   }
   return CKPT_OK;

@@ -5,13 +5,32 @@
 namespace ckpt::ops {
 namespace {
 
+// Work goes to the handle's stream, the memory that it works on is ordered by the arena's.
+ckpt_status check_stream(const ckpt_layer &layer, ckpt_frame *frame) noexcept {
+  if (ckpt_frame_stream(frame) == layer.ops->stream) return CKPT_OK;
+  return frame_failed(frame, fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: the arena's stream is %p, expected that of the layer's handle, %p",
+                                  layer.kind(), ckpt_frame_stream(frame), layer.ops->stream));
+}
+
+ckpt_status check_inputs(const ckpt_layer &layer, ckpt_frame *frame) noexcept {
+  for (uint32_t k = 0; k < layer.input_count; ++k) {
+    const size_t bytes = ckpt_frame_bytes(frame, CKPT_FRAME_INPUT, k), expected = layer.input_bytes(k);
+    if (bytes < expected)
+      return frame_failed(frame, fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: inputs[%u] has %zu bytes, expected %zu", layer.kind(), k, bytes, expected));
+  }
+  return CKPT_OK;
+}
+
 ckpt_status run_forward(void *user, ckpt_frame *frame) {
   const Use &use = *static_cast<const Use *>(user);
+  if (const ckpt_status status = check_stream(*use.layer, frame)) return status;
+  if (const ckpt_status status = check_inputs(*use.layer, frame)) return status;
   return use.layer->forward(frame, use.evaluate);
 }
 
 ckpt_status run_backward(void *user, ckpt_frame *frame) {
   const Use &use = *static_cast<const Use *>(user);
+  if (const ckpt_status status = check_stream(*use.layer, frame)) return status;
   if (!use.layer->has_gradients()) {
     return frame_failed(frame, fail(CKPT_ERROR_STATE, "%s: a backward needs the array of gradients, which was NULL when parameters were bound",
                                     use.layer->kind()));
@@ -23,11 +42,11 @@ void release(void *user) { ckpt_layer_destroy(static_cast<Use *>(user)->layer); 
 
 }  // namespace
 
-void Slots::add(const char *name, size_t floats, std::vector<uint32_t> reads, uint32_t group, uint32_t flags) {
+void Slots::add(const char *name, size_t bytes, std::vector<uint32_t> reads, uint32_t group, uint32_t flags) {
   static constexpr uint32_t kInputsAlone = 0;
   ckpt_slot slot = {};
   slot.name = name;
-  slot.bytes = floats * sizeof(float);
+  slot.bytes = bytes;
   slot.reads = &kInputsAlone;
   slot.group = group;
   slot.flags = flags;
@@ -65,7 +84,7 @@ Status init_tensors(const ckpt_layer &layer, uint64_t seed, uint64_t first_tenso
     ckpt_philox philox = {};
     if (const Status status = ckpt_philox_pack(seed, 0, first_tensor + k, kInitSite, &philox)) return fail_as_core(status);
     CKPT_OPS_TRY(ckpt_ops_normal(layer.ops, &philox, tensor.init_mean, tensor.init_stddev, tensor.count(),
-                                 layer.parameters + tensor.offset));
+                                 layer.element(layer.parameters, tensor.offset)));
   }
   return CKPT_OK;
 }
@@ -81,7 +100,7 @@ ckpt_layer::~ckpt_layer() {
 
 uint32_t ckpt_layer::watched(ckpt_watch out[2]) const noexcept {
   if (parameter_count == 0) return 0;
-  out[0] = {"parameters", parameters, parameter_count * sizeof(float)};
+  out[0] = {"parameters", parameters, bytes_of(parameter_count)};
   return 1;
 }
 
@@ -123,7 +142,7 @@ ckpt_status ckpt_layer_get_tensor(const ckpt_layer *layer, uint32_t index, ckpt_
   return fill_tensor_info("ckpt_layer_get_tensor", layer->tensors[index], "", 0, out_info);
 }
 
-ckpt_status ckpt_layer_bind(ckpt_layer *layer, float *parameters, float *gradients) {
+ckpt_status ckpt_layer_bind(ckpt_layer *layer, void *parameters, float *gradients) {
   CKPT_OPS_TRY(Check("ckpt_layer_bind").pointers({{"layer", layer}}).status());
   if (layer->parameter_count > 0)
     CKPT_OPS_TRY(Check("ckpt_layer_bind").pointers({{"parameters", parameters}}).status());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct Use {
 
 constexpr float kInitStddev = 0.02f;
 constexpr float kEpsilon = 1e-5f;
+// A piece of scratch memory, so that what comes after it is aligned as the arena's blocks are.
+inline size_t piece_bytes(size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
+
 constexpr uint32_t kInitSite = 65535;  // of the draws for parameters: no layer draws there
 
 inline Tensor matrix(const char *name, size_t rows, size_t columns, float stddev = kInitStddev) {
@@ -38,7 +42,7 @@ inline Tensor vector(const char *name, size_t columns, float value) { return {na
 class Slots {
  public:
   // `reads`: numbers of earlier slots, "from the inputs alone" where empty.
-  void add(const char *name, size_t floats, std::vector<uint32_t> reads, uint32_t group = 0, uint32_t flags = 0);
+  void add(const char *name, size_t bytes, std::vector<uint32_t> reads, uint32_t group = 0, uint32_t flags = 0);
   std::vector<ckpt_slot> list();  // valid while this lives and nothing is added
 
  private:
@@ -55,6 +59,7 @@ struct ckpt_layer {
   ckpt_layer &operator=(const ckpt_layer &) = delete;
 
   virtual const char *kind() const noexcept = 0;
+  virtual size_t input_bytes(uint32_t input) const noexcept = 0;  // what forward and backward read and write of it
   virtual ckpt_status forward(ckpt_frame *frame, bool evaluate) noexcept = 0;
   virtual ckpt_status backward(ckpt_frame *frame, bool evaluate) noexcept = 0;
   virtual bool bound() const noexcept { return tensors.empty() || parameters != nullptr; }
@@ -66,7 +71,10 @@ struct ckpt_layer {
   void add_tensor(ckpt::ops::Tensor tensor);
   // Fills name and callbacks in, creates the segment.
   ckpt_status describe(ckpt_segment_desc &desc) noexcept;
-  const float *parameter(size_t tensor) const noexcept { return parameters + tensors[tensor].offset; }
+  // Of activations and parameters; statistics and gradients of parameters are float32.
+  size_t bytes_of(size_t elements) const noexcept { return elements * ops->element_bytes(); }
+  void *element(void *from, size_t offset) const noexcept { return from == nullptr ? nullptr : static_cast<char *>(from) + bytes_of(offset); }
+  const void *parameter(size_t tensor) const noexcept { return element(parameters, tensors[tensor].offset); }
   float *gradient(size_t tensor) const noexcept { return gradients + tensors[tensor].offset; }
 
   std::atomic<uint32_t> references{1};
@@ -75,7 +83,7 @@ struct ckpt_layer {
   std::vector<ckpt::ops::Tensor> tensors;
   size_t parameter_count = 0;
   uint32_t input_count = 1;
-  float *parameters = nullptr;
+  void *parameters = nullptr;
   float *gradients = nullptr;
   ckpt::ops::Use uses[2] = {{this, false}, {this, true}};
 };

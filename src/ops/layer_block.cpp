@@ -24,13 +24,16 @@ struct Block final : ckpt_layer {
   using ckpt_layer::ckpt_layer;
   ckpt_layer_block_desc shape = {};
   const char *kind() const noexcept override { return "block"; }
+  size_t input_bytes(uint32_t) const noexcept override { return bytes_of(rows() * shape.channels); }
 
   size_t rows() const noexcept { return shape.batch * shape.sequence; }
   bool tiled() const noexcept { return shape.attention == CKPT_ATTENTION_TILED; }
   bool slots_hold_gradients() const noexcept { return shape.hidden >= 3 * shape.channels; }
-  size_t masked_floats() const noexcept { return shape.dropout_probability > 0.0f ? rows() * shape.channels : 0; }
-  size_t backward_scratch_floats() const noexcept {
-    return masked_floats() + (slots_hold_gradients() ? 0 : 4 * rows() * shape.channels);
+  // Backward's scratch: a gradient behind a mask; gradients of qkv and of att_out or ln1, where slots have no room for them.
+  size_t masked_bytes() const noexcept { return shape.dropout_probability > 0.0f ? piece_bytes(bytes_of(rows() * shape.channels)) : 0; }
+  size_t wide_bytes() const noexcept { return slots_hold_gradients() ? 0 : piece_bytes(bytes_of(3 * rows() * shape.channels)); }
+  size_t backward_scratch_bytes() const noexcept {
+    return masked_bytes() + wide_bytes() + (slots_hold_gradients() ? 0 : bytes_of(rows() * shape.channels));
   }
 
   ckpt_status forward(ckpt_frame *frame, bool evaluate) noexcept override;
@@ -43,16 +46,16 @@ struct Run {
   const Block &block;
   ckpt_frame *frame;
   float residual_dropout, attention_dropout;
-  float *slot[kSlotCount];
-  const float *x;
+  void *slot[kSlotCount];
+  const void *x;
   ckpt_philox philox[3] = {};
   const size_t rows, channels, hidden;
 
   Run(const Block &b, ckpt_frame *f, bool evaluate) noexcept
       : block(b), frame(f), residual_dropout(evaluate ? 0.0f : b.shape.dropout_probability),
         attention_dropout(evaluate ? 0.0f : b.shape.attention_dropout_probability),
-        x(static_cast<const float *>(ckpt_frame_input(f, 0))), rows(b.rows()), channels(b.shape.channels), hidden(b.shape.hidden) {
-    for (uint32_t k = 0; k < kSlotCount; ++k) slot[k] = static_cast<float *>(ckpt_frame_slot(f, k));
+        x(ckpt_frame_input(f, 0)), rows(b.rows()), channels(b.shape.channels), hidden(b.shape.hidden) {
+    for (uint32_t k = 0; k < kSlotCount; ++k) slot[k] = ckpt_frame_slot(f, k);
     if (attention_dropout > 0.0f) ckpt_frame_random(f, kAttentionSite, &philox[kAttentionSite]);
     if (residual_dropout > 0.0f) {
       ckpt_frame_random(f, kProjSite, &philox[kProjSite]);
@@ -62,16 +65,17 @@ struct Run {
 
   ckpt_status attention_half() noexcept;
   ckpt_status feed_forward_half() noexcept;
-  ckpt_status feed_forward_backward(const float *out_grad, float *scratch) noexcept;
-  ckpt_status attention_backward(float *scratch, float *in_grad, uint32_t accumulate) noexcept;
+  ckpt_status feed_forward_backward(const void *out_grad, void *scratch) noexcept;
+  ckpt_status attention_backward(char *scratch, void *in_grad, uint32_t accumulate) noexcept;
   // out_grad through the dropout of a residual branch: itself where there is none, else in `masked`.
-  ckpt_status through_dropout(Site site, const float *grad, float *masked, const float **out) noexcept {
+  ckpt_status through_dropout(Site site, const void *grad, void *masked, const void **out) noexcept {
     *out = residual_dropout > 0.0f ? masked : grad;
     if (residual_dropout > 0.0f)
       return ckpt_ops_dropout_backward(block.ops, grad, residual_dropout, &philox[site], rows * channels, masked, 0);
     return CKPT_OK;
   }
-  const float *p(Parameter k) const noexcept { return block.parameter(k); }
+  float *statistics(Slot k) const noexcept { return static_cast<float *>(slot[k]); }
+  const void *p(Parameter k) const noexcept { return block.parameter(k); }
   float *g(Parameter k) const noexcept { return block.gradient(k); }
 };
 
@@ -80,13 +84,16 @@ ckpt_status Run::attention_half() noexcept {
   const auto &s = block.shape;
   if (ckpt_frame_needs(frame, kLn1))
     CKPT_OPS_TRY(ckpt_ops_layernorm_forward(ops, x, p(kLn1Weight), p(kLn1Bias), rows, channels, s.epsilon, slot[kLn1],
-                                            slot[kLn1Mean], slot[kLn1Rstd]));
+                                            statistics(kLn1Mean), statistics(kLn1Rstd)));
   if (ckpt_frame_needs(frame, kQkv))
     CKPT_OPS_TRY(ckpt_ops_linear_forward(ops, slot[kLn1], p(kQkvWeight), p(kQkvBias), rows, channels, 3 * channels, slot[kQkv]));
   if (ckpt_frame_needs(frame, kAtt)) {
-    const auto attention = block.tiled() ? ckpt_ops_attention_tiled_forward : ckpt_ops_attention_forward;
-    CKPT_OPS_TRY(attention(ops, slot[kQkv], s.batch, s.sequence, s.heads, channels, attention_dropout, &philox[kAttentionSite],
-                           slot[kAtt], slot[kAttOut]));
+    if (block.tiled())
+      CKPT_OPS_TRY(ckpt_ops_attention_tiled_forward(ops, slot[kQkv], s.batch, s.sequence, s.heads, channels, attention_dropout,
+                                                    &philox[kAttentionSite], statistics(kAtt), slot[kAttOut]));
+    else
+      CKPT_OPS_TRY(ckpt_ops_attention_forward(ops, slot[kQkv], s.batch, s.sequence, s.heads, channels, attention_dropout,
+                                              &philox[kAttentionSite], slot[kAtt], slot[kAttOut]));
   }
   if (ckpt_frame_needs(frame, kRes1))
     CKPT_OPS_TRY(ckpt_ops_linear_residual_forward(ops, slot[kAttOut], p(kProjWeight), p(kProjBias), x, residual_dropout,
@@ -96,10 +103,10 @@ ckpt_status Run::attention_half() noexcept {
 
 ckpt_status Run::feed_forward_half() noexcept {
   ckpt_ops *const ops = block.ops;
-  auto *out = static_cast<float *>(ckpt_frame_output(frame, 0));
+  void *const out = ckpt_frame_output(frame, 0);
   if (ckpt_frame_needs(frame, kLn2))
     CKPT_OPS_TRY(ckpt_ops_layernorm_forward(ops, slot[kRes1], p(kLn2Weight), p(kLn2Bias), rows, channels, block.shape.epsilon,
-                                            slot[kLn2], slot[kLn2Mean], slot[kLn2Rstd]));
+                                            slot[kLn2], statistics(kLn2Mean), statistics(kLn2Rstd)));
   if (ckpt_frame_needs(frame, kFc1))
     CKPT_OPS_TRY(ckpt_ops_linear_forward(ops, slot[kLn2], p(kFc1Weight), nullptr, rows, channels, hidden, slot[kFc1]));
   if (ckpt_frame_needs(frame, kGelu))
@@ -111,10 +118,10 @@ ckpt_status Run::feed_forward_half() noexcept {
 }
 
 // Leaves the gradient of res1 in slot ln2.
-ckpt_status Run::feed_forward_backward(const float *out_grad, float *masked) noexcept {
+ckpt_status Run::feed_forward_backward(const void *out_grad, void *masked) noexcept {
   ckpt_ops *const ops = block.ops;
-  const float *fc2_grad = nullptr;
-  float *const gelu_grad = slot[kGelu], *const ln2_grad = slot[kLn2];
+  const void *fc2_grad = nullptr;
+  void *const gelu_grad = slot[kGelu], *const ln2_grad = slot[kLn2];
   CKPT_OPS_TRY(through_dropout(kFc2Site, out_grad, masked, &fc2_grad));
   // Where a gradient is written over the input, the weight's gradient, which reads that input, comes first.
   CKPT_OPS_TRY(ckpt_ops_linear_backward(ops, slot[kGelu], nullptr, fc2_grad, rows, hidden, channels, nullptr, 0, g(kFc2Weight),
@@ -123,30 +130,31 @@ ckpt_status Run::feed_forward_backward(const float *out_grad, float *masked) noe
   CKPT_OPS_TRY(ckpt_ops_gelu_backward(ops, slot[kFc1], p(kFc1Bias), gelu_grad, rows, hidden, gelu_grad, 0, g(kFc1Bias)));
   CKPT_OPS_TRY(ckpt_ops_linear_backward(ops, slot[kLn2], nullptr, gelu_grad, rows, channels, hidden, nullptr, 0, g(kFc1Weight), nullptr));
   CKPT_OPS_TRY(ckpt_ops_linear_backward(ops, nullptr, p(kFc1Weight), gelu_grad, rows, channels, hidden, ln2_grad, 0, nullptr, nullptr));
-  return ckpt_ops_layernorm_backward(ops, slot[kRes1], slot[kLn2Mean], slot[kLn2Rstd], p(kLn2Weight), ln2_grad, out_grad, rows,
-                                     channels, ln2_grad, 0, g(kLn2Weight), g(kLn2Bias));
+  return ckpt_ops_layernorm_backward(ops, slot[kRes1], statistics(kLn2Mean), statistics(kLn2Rstd), p(kLn2Weight), ln2_grad, out_grad,
+                                     rows, channels, ln2_grad, 0, g(kLn2Weight), g(kLn2Bias));
 }
 
-ckpt_status Run::attention_backward(float *scratch, float *in_grad, uint32_t accumulate) noexcept {
+ckpt_status Run::attention_backward(char *scratch, void *in_grad, uint32_t accumulate) noexcept {
   ckpt_ops *const ops = block.ops;
   const auto &s = block.shape;
-  float *const res1_grad = slot[kLn2], *const masked = scratch, *const room = scratch + block.masked_floats();
-  float *const qkv_grad = block.slots_hold_gradients() ? slot[kFc1] : room;
-  float *const narrow = block.slots_hold_gradients() ? slot[kGelu] : room + 3 * rows * channels;  // of att_out, then of ln1
-  const float *proj_grad = nullptr;
+  const bool in_slots = block.slots_hold_gradients();
+  void *const res1_grad = slot[kLn2], *const masked = scratch;
+  void *const qkv_grad = in_slots ? slot[kFc1] : scratch + block.masked_bytes();
+  void *const narrow = in_slots ? slot[kGelu] : scratch + block.masked_bytes() + block.wide_bytes();  // of att_out, then of ln1
+  const void *proj_grad = nullptr;
   CKPT_OPS_TRY(through_dropout(kProjSite, res1_grad, masked, &proj_grad));
   CKPT_OPS_TRY(ckpt_ops_linear_backward(ops, slot[kAttOut], p(kProjWeight), proj_grad, rows, channels, channels, narrow, 0,
                                         g(kProjWeight), g(kProjBias)));
   if (block.tiled())
-    CKPT_OPS_TRY(ckpt_ops_attention_tiled_backward(ops, slot[kQkv], slot[kAttOut], slot[kAtt], narrow, s.batch, s.sequence, s.heads,
-                                                   channels, attention_dropout, &philox[kAttentionSite], qkv_grad));
+    CKPT_OPS_TRY(ckpt_ops_attention_tiled_backward(ops, slot[kQkv], slot[kAttOut], statistics(kAtt), narrow, s.batch, s.sequence,
+                                                   s.heads, channels, attention_dropout, &philox[kAttentionSite], qkv_grad));
   else
     CKPT_OPS_TRY(ckpt_ops_attention_backward(ops, slot[kQkv], slot[kAtt], narrow, s.batch, s.sequence, s.heads, channels,
                                              attention_dropout, &philox[kAttentionSite], qkv_grad));
   CKPT_OPS_TRY(ckpt_ops_linear_backward(ops, slot[kLn1], p(kQkvWeight), qkv_grad, rows, channels, 3 * channels, narrow, 0,
                                         g(kQkvWeight), g(kQkvBias)));
   // The block's own input: where nobody wants its gradient, it goes over what is not needed any more.
-  return ckpt_ops_layernorm_backward(ops, x, slot[kLn1Mean], slot[kLn1Rstd], p(kLn1Weight), narrow, res1_grad, rows, channels,
+  return ckpt_ops_layernorm_backward(ops, x, statistics(kLn1Mean), statistics(kLn1Rstd), p(kLn1Weight), narrow, res1_grad, rows, channels,
                                      in_grad == nullptr ? narrow : in_grad, in_grad == nullptr ? 0 : accumulate, g(kLn1Weight),
                                      g(kLn1Bias));
 }
@@ -160,10 +168,10 @@ ckpt_status Block::forward(ckpt_frame *frame, bool evaluate) noexcept {
 
 ckpt_status Block::backward(ckpt_frame *frame, bool evaluate) noexcept {
   Run run(*this, frame, evaluate);
-  const auto *out_grad = static_cast<const float *>(ckpt_frame_output_grad(frame, 0));
+  const void *const out_grad = ckpt_frame_output_grad(frame, 0);
   int accumulate = 0;
-  auto *in_grad = static_cast<float *>(ckpt_frame_input_grad(frame, 0, &accumulate));
-  auto *scratch = static_cast<float *>(ckpt_frame_scratch(frame));
+  void *const in_grad = ckpt_frame_input_grad(frame, 0, &accumulate);
+  auto *scratch = static_cast<char *>(ckpt_frame_scratch(frame));
   if (out_grad == nullptr)
     return frame_failed(frame, fail(CKPT_ERROR_INVALID_ARGUMENT,
                                     "block: its output's gradient is NULL, expected an array: only a head seeds itself"));
@@ -188,23 +196,27 @@ ckpt_status Block::build() {
   add_tensor(ckpt::ops::vector("fc2.bias", c, 0.0f));
   enum : uint32_t { kNoGroup, kNorm1, kAttention, kNorm2 };
   Slots slots;
-  slots.add("ln1", n * c, {}, kNorm1);
-  slots.add("ln1_mean", n, {}, kNorm1);
-  slots.add("ln1_rstd", n, {}, kNorm1);
-  slots.add("qkv", n * 3 * c, {kLn1});
-  slots.add(tiled() ? "lse" : "att", shape.batch * shape.heads * shape.sequence * (tiled() ? 1 : shape.sequence), {kQkv}, kAttention);
-  slots.add("att_out", n * c, {kQkv}, kAttention);
-  slots.add("res1", n * c, {kAttOut});
-  slots.add("ln2", n * c, {kRes1}, kNorm2, CKPT_SLOT_CONSUMED);
-  slots.add("ln2_mean", n, {kRes1}, kNorm2);
-  slots.add("ln2_rstd", n, {kRes1}, kNorm2);
-  slots.add("fc1", n * h, {kLn2}, kNoGroup, CKPT_SLOT_CONSUMED);
-  slots.add("gelu", n * h, {kFc1}, kNoGroup, CKPT_SLOT_CONSUMED);
+  const size_t statistics = n * sizeof(float), weight_rows = shape.batch * shape.heads * shape.sequence;
+  slots.add("ln1", bytes_of(n * c), {}, kNorm1);
+  slots.add("ln1_mean", statistics, {}, kNorm1);
+  slots.add("ln1_rstd", statistics, {}, kNorm1);
+  slots.add("qkv", bytes_of(n * 3 * c), {kLn1});
+  if (tiled())
+    slots.add("lse", weight_rows * sizeof(float), {kQkv}, kAttention);
+  else
+    slots.add("att", bytes_of(weight_rows * shape.sequence), {kQkv}, kAttention);
+  slots.add("att_out", bytes_of(n * c), {kQkv}, kAttention);
+  slots.add("res1", bytes_of(n * c), {kAttOut});
+  slots.add("ln2", bytes_of(n * c), {kRes1}, kNorm2, CKPT_SLOT_CONSUMED);
+  slots.add("ln2_mean", statistics, {kRes1}, kNorm2);
+  slots.add("ln2_rstd", statistics, {kRes1}, kNorm2);
+  slots.add("fc1", bytes_of(n * h), {kLn2}, kNoGroup, CKPT_SLOT_CONSUMED);
+  slots.add("gelu", bytes_of(n * h), {kFc1}, kNoGroup, CKPT_SLOT_CONSUMED);
   const std::vector<ckpt_slot> list = slots.list();
   const uint32_t out_reads[] = {kRes1, kGelu}, input_flags = CKPT_INPUT_GRAD_OVER_OUTPUT_0;
   ckpt_output output = {};
   output.name = "out";
-  output.bytes = n * c * sizeof(float);
+  output.bytes = bytes_of(n * c);
   output.reads = out_reads;
   output.read_count = 2;
   ckpt_segment_desc desc = CKPT_SEGMENT_DESC_INIT;
@@ -214,7 +226,7 @@ ckpt_status Block::build() {
   desc.output_count = 1;
   desc.input_flags = &input_flags;
   desc.input_count = 1;
-  desc.backward_scratch_bytes = backward_scratch_floats() * sizeof(float);
+  desc.backward_scratch_bytes = backward_scratch_bytes();
   return describe(desc);
 }
 

@@ -15,39 +15,37 @@ struct Philox {  // the snapshot of a site, where one is needed
   ckpt_philox value = {};
 };
 
-const float *input(ckpt_frame *frame) { return static_cast<const float *>(ckpt_frame_input(frame, 0)); }
-
 // Backward's two ends; a layer that is no loss cannot seed itself.
 struct Ends {
-  const float *out_grad = nullptr;
-  float *in_grad = nullptr;
+  const void *out_grad = nullptr;
+  void *in_grad = nullptr;
   uint32_t accumulate = 0;
 };
 ckpt_status ends(const ckpt_layer &layer, ckpt_frame *frame, bool input_has_gradient, Ends *out) noexcept {
-  out->out_grad = static_cast<const float *>(ckpt_frame_output_grad(frame, 0));
+  out->out_grad = ckpt_frame_output_grad(frame, 0);
   if (out->out_grad == nullptr)
     return frame_failed(frame, fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: its output's gradient is NULL, expected an array: only a head seeds itself",
                                     layer.kind()));
   int accumulate = 0;
-  if (input_has_gradient) out->in_grad = static_cast<float *>(ckpt_frame_input_grad(frame, 0, &accumulate));
+  if (input_has_gradient) out->in_grad = ckpt_frame_input_grad(frame, 0, &accumulate);
   out->accumulate = accumulate != 0;
   return CKPT_OK;
 }
 
-ckpt_status describe_simple(ckpt_layer &layer, uint32_t input_flags, ckpt_output output, size_t backward_scratch_floats = 0) {
+ckpt_status describe_simple(ckpt_layer &layer, uint32_t input_flags, ckpt_output output, size_t backward_scratch_bytes = 0) {
   ckpt_segment_desc desc = CKPT_SEGMENT_DESC_INIT;
   output.name = "out";
   desc.outputs = &output;
   desc.output_count = 1;
   desc.input_flags = &input_flags;
   desc.input_count = 1;
-  desc.backward_scratch_bytes = backward_scratch_floats * sizeof(float);
+  desc.backward_scratch_bytes = backward_scratch_bytes;
   return layer.describe(desc);
 }
 
-ckpt_output output_of(size_t floats) {
+ckpt_output output_of(const ckpt_layer &layer, size_t elements) {
   ckpt_output output = {};
-  output.bytes = floats * sizeof(float);
+  output.bytes = layer.bytes_of(elements);
   return output;
 }
 
@@ -55,11 +53,12 @@ struct Embedding final : ckpt_layer {
   using ckpt_layer::ckpt_layer;
   ckpt_layer_embedding_desc shape = {};
   const char *kind() const noexcept override { return "embedding"; }
+  size_t input_bytes(uint32_t) const noexcept override { return shape.batch * shape.sequence * sizeof(int32_t); }
   size_t elements() const noexcept { return shape.batch * shape.sequence * shape.channels; }
 
   ckpt_status forward(ckpt_frame *frame, bool evaluate) noexcept override {
     const auto *tokens = static_cast<const int32_t *>(ckpt_frame_input(frame, 0));
-    auto *out = static_cast<float *>(ckpt_frame_output(frame, 0));
+    void *const out = ckpt_frame_output(frame, 0);
     if (!ckpt_frame_needs_output(frame, 0)) return CKPT_OK;
     const float p = evaluate ? 0.0f : shape.dropout_probability;
     const Philox philox(frame, 0, p);
@@ -76,7 +75,7 @@ struct Embedding final : ckpt_layer {
     const float p = evaluate ? 0.0f : shape.dropout_probability;
     if (p > 0.0f) {
       const Philox philox(frame, 0, p);
-      auto *dropped = static_cast<float *>(ckpt_frame_scratch(frame));
+      void *const dropped = ckpt_frame_scratch(frame);
       CKPT_FRAME_TRY(frame, ckpt_ops_dropout_backward(ops, e.out_grad, p, &philox.value, elements(), dropped, 0));
       e.out_grad = dropped;
     }
@@ -91,10 +90,11 @@ struct Linear final : ckpt_layer {
   size_t rows = 0, inputs = 0, outputs = 0;
   bool bias = false;
   const char *kind() const noexcept override { return "linear"; }
+  size_t input_bytes(uint32_t) const noexcept override { return bytes_of(rows * inputs); }
 
   ckpt_status forward(ckpt_frame *frame, bool) noexcept override {
-    const float *in = input(frame);
-    auto *out = static_cast<float *>(ckpt_frame_output(frame, 0));
+    const void *const in = ckpt_frame_input(frame, 0);
+    void *const out = ckpt_frame_output(frame, 0);
     if (!ckpt_frame_needs_output(frame, 0)) return CKPT_OK;
     CKPT_FRAME_TRY(frame, ckpt_ops_linear_forward(ops, in, parameter(0), bias ? parameter(1) : nullptr, rows, inputs, outputs, out));
     return CKPT_OK;
@@ -102,7 +102,7 @@ struct Linear final : ckpt_layer {
   ckpt_status backward(ckpt_frame *frame, bool) noexcept override {
     Ends e;
     if (const ckpt_status status = ends(*this, frame, true, &e)) return status;
-    CKPT_FRAME_TRY(frame, ckpt_ops_linear_backward(ops, input(frame), parameter(0), e.out_grad, rows, inputs, outputs, e.in_grad,
+    CKPT_FRAME_TRY(frame, ckpt_ops_linear_backward(ops, ckpt_frame_input(frame, 0), parameter(0), e.out_grad, rows, inputs, outputs, e.in_grad,
                                                    e.accumulate, gradient(0), bias ? gradient(1) : nullptr));
     return CKPT_OK;
   }
@@ -113,11 +113,12 @@ struct Layernorm final : ckpt_layer {
   size_t rows = 0, channels = 0;
   float epsilon = kEpsilon;
   const char *kind() const noexcept override { return "layernorm"; }
+  size_t input_bytes(uint32_t) const noexcept override { return bytes_of(rows * channels); }
 
   ckpt_status forward(ckpt_frame *frame, bool) noexcept override {
-    const float *in = input(frame);
+    const void *const in = ckpt_frame_input(frame, 0);
     auto *mean = static_cast<float *>(ckpt_frame_slot(frame, 0)), *rstd = static_cast<float *>(ckpt_frame_slot(frame, 1));
-    auto *out = static_cast<float *>(ckpt_frame_output(frame, 0));
+    void *const out = ckpt_frame_output(frame, 0);
     if (!ckpt_frame_needs(frame, 0)) return CKPT_OK;  // one group: all or none
     CKPT_FRAME_TRY(frame, ckpt_ops_layernorm_forward(ops, in, parameter(0), parameter(1), rows, channels, epsilon, out, mean, rstd));
     return CKPT_OK;
@@ -125,8 +126,8 @@ struct Layernorm final : ckpt_layer {
   ckpt_status backward(ckpt_frame *frame, bool) noexcept override {
     Ends e;
     if (const ckpt_status status = ends(*this, frame, true, &e)) return status;
-    if (e.in_grad == nullptr) e.in_grad = static_cast<float *>(ckpt_frame_scratch(frame));
-    CKPT_FRAME_TRY(frame, ckpt_ops_layernorm_backward(ops, input(frame), static_cast<const float *>(ckpt_frame_slot(frame, 0)),
+    if (e.in_grad == nullptr) e.in_grad = ckpt_frame_scratch(frame);
+    CKPT_FRAME_TRY(frame, ckpt_ops_layernorm_backward(ops, ckpt_frame_input(frame, 0), static_cast<const float *>(ckpt_frame_slot(frame, 0)),
                                                       static_cast<const float *>(ckpt_frame_slot(frame, 1)), parameter(0), e.out_grad,
                                                       nullptr, rows, channels, e.in_grad, e.accumulate, gradient(0), gradient(1)));
     return CKPT_OK;
@@ -137,10 +138,11 @@ struct Gelu final : ckpt_layer {
   using ckpt_layer::ckpt_layer;
   size_t count = 0;
   const char *kind() const noexcept override { return "gelu"; }
+  size_t input_bytes(uint32_t) const noexcept override { return bytes_of(count); }
 
   ckpt_status forward(ckpt_frame *frame, bool) noexcept override {
-    const float *in = input(frame);
-    auto *out = static_cast<float *>(ckpt_frame_output(frame, 0));
+    const void *const in = ckpt_frame_input(frame, 0);
+    void *const out = ckpt_frame_output(frame, 0);
     if (!ckpt_frame_needs_output(frame, 0)) return CKPT_OK;
     CKPT_FRAME_TRY(frame, ckpt_ops_gelu_forward(ops, in, nullptr, 1, count, out));
     return CKPT_OK;
@@ -149,7 +151,7 @@ struct Gelu final : ckpt_layer {
     Ends e;
     if (const ckpt_status status = ends(*this, frame, true, &e)) return status;
     if (e.in_grad == nullptr) return CKPT_OK;
-    CKPT_FRAME_TRY(frame, ckpt_ops_gelu_backward(ops, input(frame), nullptr, e.out_grad, 1, count, e.in_grad, e.accumulate, nullptr));
+    CKPT_FRAME_TRY(frame, ckpt_ops_gelu_backward(ops, ckpt_frame_input(frame, 0), nullptr, e.out_grad, 1, count, e.in_grad, e.accumulate, nullptr));
     return CKPT_OK;
   }
 };
@@ -159,10 +161,11 @@ struct DropoutLayer final : ckpt_layer {
   size_t count = 0;
   float probability = 0.0f;
   const char *kind() const noexcept override { return "dropout"; }
+  size_t input_bytes(uint32_t) const noexcept override { return bytes_of(count); }
 
   ckpt_status forward(ckpt_frame *frame, bool evaluate) noexcept override {
-    const float *in = input(frame);
-    auto *out = static_cast<float *>(ckpt_frame_output(frame, 0));
+    const void *const in = ckpt_frame_input(frame, 0);
+    void *const out = ckpt_frame_output(frame, 0);
     if (!ckpt_frame_needs_output(frame, 0)) return CKPT_OK;
     const float p = evaluate ? 0.0f : probability;
     const Philox philox(frame, 0, p);
@@ -203,8 +206,8 @@ ckpt_status ckpt_layer_embedding_create(ckpt_ops *ops, const ckpt_layer_embeddin
     layer.shape = mine;
     layer.add_tensor(matrix("token_table", mine.vocabulary, mine.channels));
     layer.add_tensor(matrix("position_table", mine.sequence, mine.channels));
-    return describe_simple(layer, CKPT_INPUT_NO_GRAD, output_of(layer.elements()),
-                           mine.dropout_probability > 0.0f ? layer.elements() : 0);
+    return describe_simple(layer, CKPT_INPUT_NO_GRAD, output_of(layer, layer.elements()),
+                           mine.dropout_probability > 0.0f ? layer.bytes_of(layer.elements()) : 0);
   });
 }
 
@@ -221,7 +224,7 @@ ckpt_status ckpt_layer_linear_create(ckpt_ops *ops, size_t rows, size_t inputs, 
     layer.bias = bias != 0;
     layer.add_tensor(matrix("weight", outputs, inputs));
     if (layer.bias) layer.add_tensor(ckpt::ops::vector("bias", outputs, 0.0f));
-    return describe_simple(layer, 0, output_of(rows * outputs));
+    return describe_simple(layer, 0, output_of(layer, rows * outputs));
   });
 }
 
@@ -238,11 +241,11 @@ ckpt_status ckpt_layer_layernorm_create(ckpt_ops *ops, size_t rows, size_t chann
     layer.add_tensor(ckpt::ops::vector("weight", channels, 1.0f));
     layer.add_tensor(ckpt::ops::vector("bias", channels, 0.0f));
     Slots slots;
-    slots.add("mean", rows, {}, 1);
-    slots.add("rstd", rows, {}, 1);
+    slots.add("mean", rows * sizeof(float), {}, 1);
+    slots.add("rstd", rows * sizeof(float), {}, 1);
     const std::vector<ckpt_slot> list = slots.list();
     ckpt_segment_desc desc = CKPT_SEGMENT_DESC_INIT;
-    ckpt_output output = output_of(rows * channels);
+    ckpt_output output = output_of(layer, rows * channels);
     output.name = "out";
     output.reads = list[0].reads;
     output.group = 1;
@@ -251,7 +254,7 @@ ckpt_status ckpt_layer_layernorm_create(ckpt_ops *ops, size_t rows, size_t chann
     desc.outputs = &output;
     desc.output_count = 1;
     desc.input_count = 1;
-    desc.backward_scratch_bytes = rows * channels * sizeof(float);
+    desc.backward_scratch_bytes = layer.bytes_of(rows * channels);
     return layer.describe(desc);
   });
 }
@@ -262,7 +265,7 @@ ckpt_status ckpt_layer_gelu_create(ckpt_ops *ops, size_t count, ckpt_layer **out
   CKPT_OPS_TRY(Check(kName).sizes({{"count", count}}).status());
   return make_layer<Gelu>(kName, ops, out_layer, [&](Gelu &layer) {
     layer.count = count;
-    return describe_simple(layer, CKPT_INPUT_GRAD_OVER_OUTPUT_0, output_of(count));
+    return describe_simple(layer, CKPT_INPUT_GRAD_OVER_OUTPUT_0, output_of(layer, count));
   });
 }
 
@@ -273,7 +276,7 @@ ckpt_status ckpt_layer_dropout_create(ckpt_ops *ops, size_t count, float probabi
   return make_layer<DropoutLayer>(kName, ops, out_layer, [&](DropoutLayer &layer) {
     layer.count = count;
     layer.probability = probability;
-    ckpt_output output = output_of(count);
+    ckpt_output output = output_of(layer, count);
     output.in_place_input = 1;
     return describe_simple(layer, CKPT_INPUT_BACKWARD_IGNORES | CKPT_INPUT_GRAD_OVER_OUTPUT_0, output);
   });

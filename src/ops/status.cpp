@@ -1,5 +1,6 @@
 #include "ops/status.h"
 
+#include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
 
@@ -78,6 +79,18 @@ Check &Check::probability(const char *name, float value, const void *philox) noe
     status_ = fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: philox is NULL, expected a snapshot since %s is %g", function_, name,
                    static_cast<double>(value));
   return *this;
+}
+
+Check &Check::room(const ckpt_philox *philox, size_t count) noexcept {
+  if (status_ == CKPT_OK && count > 0 && philox->offset > UINT64_MAX - (count - 1))
+    status_ = fail(CKPT_ERROR_OVERFLOW, "%s: philox->offset is %" PRIu64 ", which leaves no room for %zu elements", function_,
+                   philox->offset, count);
+  return *this;
+}
+
+Check &Check::dropout(const char *name, float value, const ckpt_philox *philox, size_t count) noexcept {
+  probability(name, value, philox);
+  return value > 0.0f ? room(philox, count) : *this;
 }
 
 Status read_sized(const char *function, const void *from, size_t first_bytes, void *to, size_t ours) noexcept {

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "ckpt/base.h"
+#include "ckpt/rng.h"
 
 namespace ckpt::ops {
 
@@ -41,6 +41,8 @@ class Check {
   Check &count(const char *name, size_t value) noexcept;  // at least 1, at most kMaxElements
   Check &divides(Size part, Size whole) noexcept;
   Check &probability(const char *name, float value, const void *philox) noexcept;  // in [0, 1); philox where it is not 0
+  Check &room(const ckpt_philox *philox, size_t count) noexcept;  // offset + count is at most 2^64; after `pointers`
+  Check &dropout(const char *name, float value, const ckpt_philox *philox, size_t count) noexcept;  // probability, and room where it is not 0
   Status status() const noexcept { return status_; }
 
  private:

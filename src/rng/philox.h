@@ -30,9 +30,9 @@ struct Block {
 
 CKPT_BOTH_SIDES Block philox(Block counter, uint32_t key0, uint32_t key1) {
   uint32_t c0 = counter.word[0], c1 = counter.word[1], c2 = counter.word[2], c3 = counter.word[3];
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #pragma unroll
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && !defined(__CUDACC__)  // nvcc's host side takes neither
 #pragma GCC unroll 10
 #endif
   for (int round = 0; round < kRounds; ++round) {

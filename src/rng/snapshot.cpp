@@ -29,15 +29,32 @@ uint64_t threshold_of(double probability) noexcept {
   return static_cast<uint64_t>(std::round(probability * 0x1p32));
 }
 
-Status stream_of(const char *function, const ckpt_philox *philox, uint64_t first, size_t count, const void *out,
-                 Stream *stream) noexcept {
+Status check_fill(const char *function, const ckpt_philox *philox, uint64_t first, size_t count, const void *out, uint64_t *word) noexcept {
   if (philox == nullptr) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: philox is NULL", function);
   if (out == nullptr && count > 0)
     return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: the output is NULL and count is %zu", function, count);
-  uint64_t word = 0;
-  if (add_overflows(philox->offset, first, &word) || (count > 0 && count - 1 > UINT64_MAX - word))
+  if (add_overflows(philox->offset, first, word) || (count > 0 && count - 1 > UINT64_MAX - *word))
     return fail(CKPT_ERROR_OVERFLOW, "%s: offset %" PRIu64 " + first %" PRIu64 " + count %zu is beyond 2^64", function,
                 philox->offset, first, count);
+  return CKPT_OK;
+}
+
+Status check_normal(const char *function, float mean, float stddev) noexcept {
+  if (!std::isfinite(mean)) return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: mean is %g, expected a finite number", function, static_cast<double>(mean));
+  if (!std::isfinite(stddev) || stddev < 0.0f)
+    return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: stddev is %g, expected a finite number of at least 0", function, static_cast<double>(stddev));
+  return CKPT_OK;
+}
+
+Status check_probability(const char *function, double probability) noexcept {
+  if (threshold_of(probability) != UINT64_MAX) return CKPT_OK;
+  return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: probability is %g, expected 0 to 1", function, probability);
+}
+
+Status stream_of(const char *function, const ckpt_philox *philox, uint64_t first, size_t count, const void *out,
+                 Stream *stream) noexcept {
+  uint64_t word = 0;
+  CKPT_TRY(check_fill(function, philox, first, count, out, &word));
   const uint64_t step = philox->step_word != nullptr ? *philox->step_word : 0;
   *stream = {philox->seed, philox->subsequence + step, word};
   return CKPT_OK;

@@ -21,7 +21,12 @@ constexpr ckpt_philox packed(uint64_t seed, uint64_t step, uint64_t segment, uin
 // round(probability * 2^32); UINT64_MAX outside [0, 1].
 uint64_t threshold_of(double probability) noexcept;
 
-// Checks a fill's arguments. `function` and `out` are for the text.
+// A fill's arguments, but for where its numbers come from; *word: the first one. `function` and `out` are for the text.
+Status check_fill(const char *function, const ckpt_philox *philox, uint64_t first, size_t count, const void *out, uint64_t *word) noexcept;
+Status check_normal(const char *function, float mean, float stddev) noexcept;
+Status check_probability(const char *function, double probability) noexcept;
+
+// The same, and where it starts: reads the step's word, which is host memory.
 Status stream_of(const char *function, const ckpt_philox *philox, uint64_t first, size_t count, const void *out,
                  Stream *stream) noexcept;
 

@@ -14,6 +14,8 @@
 
 #include "base/checked.h"
 #include "base/status.h"
+#include "rng/fill.h"
+#include "rng/snapshot.h"
 
 namespace ckpt::device::cpu {
 namespace {
@@ -75,7 +77,7 @@ Status info(void *, ckpt_device_info *out) {
 
 // Address range alone: NORESERVE, so that a capacity beyond what is free now is no error; pages come on first use. What
 // the alignment needs on top is given back at once.
-Status reserve(void *, size_t bytes, size_t alignment, void **out) {
+Status reserve(void *, size_t bytes, size_t alignment, uint32_t, void **out) {
   *out = nullptr;
   const bool large = bytes >= kWorthHugePages;
   const size_t align = std::max({alignment, page_bytes(), large ? kHugePage : 0});
@@ -95,6 +97,8 @@ Status reserve(void *, size_t bytes, size_t alignment, void **out) {
 }
 
 void release(void *, void *data, size_t bytes) { munmap(data, round_up(bytes, page_bytes())); }
+
+Status host_reserve(void *self, size_t bytes, void **out) { return reserve(self, bytes, page_bytes(), 0, out); }
 
 Status commit(void *, void *data, size_t bytes) {
   if (bytes == 0) return CKPT_OK;
@@ -150,8 +154,54 @@ Status event_elapsed(void *, void *from, void *to, double *out_seconds) {
   return CKPT_OK;
 }
 
-constexpr Table kTable = {open,  close,   info,        reserve,      release,       commit,       copy,
-                          fill,  hash_of, synchronize, event_create, event_destroy, event_record, event_elapsed};
+Status philox(void *, void *, Fill fill, const ckpt_philox *philox, uint64_t first, size_t count, double a, double b, void *out) {
+  rng::Stream stream;
+  CKPT_TRY(rng::stream_of("cpu: philox", philox, first, count, out, &stream));
+  const rng::Fills &fills = rng::best_fills();
+  switch (fill) {
+    case Fill::u32: fills.u32(stream, count, static_cast<uint32_t *>(out)); return CKPT_OK;
+    case Fill::uniform: fills.uniform(stream, count, static_cast<float *>(out)); return CKPT_OK;
+    case Fill::normal: fills.normal(stream, count, static_cast<float>(a), static_cast<float>(b), static_cast<float *>(out)); return CKPT_OK;
+    case Fill::bernoulli: rng::bernoulli(fills, stream, count, rng::threshold_of(a), static_cast<uint8_t *>(out)); return CKPT_OK;
+  }
+  return fail(CKPT_ERROR_INTERNAL, "cpu: no fill of kind %u", static_cast<uint32_t>(fill));
+}
+
+Status write_word(void *, void *, uint64_t *word, uint64_t value) {
+  *word = value;
+  return CKPT_OK;
+}
+
+// The one stream there is: the caller's thread.
+Status stream_create(void *, void **out_stream) {
+  *out_stream = nullptr;
+  return CKPT_OK;
+}
+void stream_destroy(void *, void *) {}
+
+Status event_wait(void *, void *, void *) { return CKPT_OK; }
+Status event_done(void *, void *, uint32_t *out_done) {
+  *out_done = 1;
+  return CKPT_OK;
+}
+
+Status capturing(void *, void *, uint32_t *out_capturing) {
+  *out_capturing = 0;
+  return CKPT_OK;
+}
+Status no_graphs() { return fail(CKPT_ERROR_UNSUPPORTED, "cpu: work on the CPU is done when a call returns, so there is nothing to capture"); }
+Status capture_begin(void *, void *) { return no_graphs(); }
+Status capture_end(void *, void *, void **out_graph) {
+  *out_graph = nullptr;
+  return no_graphs();
+}
+Status graph_launch(void *, void *, void *) { return no_graphs(); }
+void graph_destroy(void *, void *) {}
+
+constexpr Table kTable = {
+    open, close, info, reserve, release, commit, host_reserve, release, copy, fill, hash_of, philox, write_word, synchronize,
+    stream_create, stream_destroy, event_create, event_destroy, event_record, event_wait, event_done, event_elapsed,
+    capturing, capture_begin, capture_end, graph_launch, graph_destroy, 0, 0};
 
 }  // namespace
 

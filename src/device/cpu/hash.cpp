@@ -1,7 +1,6 @@
-// Eight independent lanes of xor-shift and multiply over 64-byte stripes, so that the multiplier's latency is hidden. Each
-// step is a bijection of its lane for a given word, and of the word for a given lane: a single changed word always shows.
-// A product moves differences upwards only, and one in the top bit (a sign) not at all: the shift brings the upper half down
-// before it, so that one flipped bit is not cancelled by another in a later word.
+#include "device/hash.h"
+
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 
@@ -10,28 +9,12 @@
 namespace ckpt::device::cpu {
 namespace {
 
-constexpr size_t kLanes = 8, kStripe = kLanes * sizeof(uint64_t);
-constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;  // odd; 2^64 / golden ratio
-
-inline uint64_t step(uint64_t lane, uint64_t word) {
-  uint64_t x = lane ^ word;
-  x = (x ^ x >> 32) * kMultiplier;
-#if defined(__GNUC__)
-  asm("" : "+r"(x));  // stays scalar: a vector of 64-bit products takes three times as many multiplications
-#endif
-  return x;
-}
-
-// The xor-shift-multiply finaliser of a 64-bit word (bijective; constants of David Stafford's variant 13).
-uint64_t finish(uint64_t x) {
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
-  x = (x ^ x >> 27) * 0x94D049BB133111EB;
-  return x ^ x >> 31;
-}
+using namespace device::hash;
 
 // The lanes as eight variables, so that they live in registers.
 struct Lanes {
-  uint64_t a = finish(1), b = finish(2), c = finish(3), d = finish(4), e = finish(5), f = finish(6), g = finish(7), h = finish(8);
+  uint64_t a = first_state(0), b = first_state(1), c = first_state(2), d = first_state(3);
+  uint64_t e = first_state(4), f = first_state(5), g = first_state(6), h = first_state(7);
 
   inline void add(const unsigned char *at) {
     uint64_t word[kLanes];
@@ -47,11 +30,8 @@ struct Lanes {
   }
 };
 
-}  // namespace
-
-uint64_t hash(const void *data, size_t bytes) noexcept {
+uint64_t chunk_hash(const unsigned char *at, size_t bytes) {
   Lanes lanes;
-  const auto *at = static_cast<const unsigned char *>(data);
   size_t rest = bytes;
   for (; rest >= kStripe; rest -= kStripe, at += kStripe) lanes.add(at);
   if (rest != 0) {
@@ -59,9 +39,19 @@ uint64_t hash(const void *data, size_t bytes) noexcept {
     std::memcpy(last, at, rest);
     lanes.add(last);
   }
-  uint64_t result = finish(bytes);  // tells a tail of zeros from no tail
-  for (const uint64_t l : {lanes.a, lanes.b, lanes.c, lanes.d, lanes.e, lanes.f, lanes.g, lanes.h}) result = step(result, finish(l));
-  return finish(result);
+  uint64_t result = begin_join(bytes);
+  for (const uint64_t l : {lanes.a, lanes.b, lanes.c, lanes.d, lanes.e, lanes.f, lanes.g, lanes.h}) result = join(result, l);
+  return result;
+}
+
+}  // namespace
+
+uint64_t hash(const void *data, size_t bytes) noexcept {
+  const auto *const at = static_cast<const unsigned char *>(data);
+  uint64_t total = begin_total(bytes);
+  for (size_t done = 0; done < bytes; done += kChunk)
+    total += share(chunk_hash(at + done, std::min(kChunk, bytes - done)), done / kChunk);
+  return finish(total);
 }
 
 }  // namespace ckpt::device::cpu

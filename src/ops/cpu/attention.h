@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "ops/cpu/dropout.h"
-#include "ops/handle.h"
+#include "ops/cpu/functions.h"
 
-namespace ckpt::ops {
+namespace ckpt::ops::cpu {
 
 struct AttentionShape {
   size_t batch, sequence, heads, channels;
@@ -29,14 +29,6 @@ inline void transpose(const float *from, size_t ld, size_t rows, size_t columns,
       for (size_t k = row; k < row + kBlock && k < rows; ++k) to[column * rows + k] = from[k * ld + column];
 }
 
-inline Status check_attention(Check &check, const AttentionShape &s, float probability, const ckpt_philox *philox) noexcept {
-  return check.sizes({{"batch", s.batch}, {"heads", s.heads}, {"sequence", s.sequence}, {"sequence", s.sequence}})
-      .sizes({{"batch", s.batch}, {"sequence", s.sequence}, {"channels", s.channels}})
-      .sizes({{"batch", s.batch}, {"sequence", s.sequence}, {"3 * channels", 3 * s.channels}})
-      .divides({"heads", s.heads}, {"channels", s.channels})
-      .probability("dropout_probability", probability, philox).status();
-}
-
 // Attention weights of one head after dropout: rows first_row .. + shape.rows, columns first_column .. + shape.columns.
 // `to` may be `weights`.
 inline void drop_weights(const Kernels &kernels, const Dropout &dropout, const AttentionShape &s, size_t head, size_t first_row,
@@ -49,4 +41,4 @@ inline void drop_weights(const Kernels &kernels, const Dropout &dropout, const A
   }
 }
 
-}  // namespace ckpt::ops
+}  // namespace ckpt::ops::cpu

@@ -3,10 +3,10 @@
 // computed.
 #include "ops/cpu/attention.h"
 
-using namespace ckpt::ops;
-using blas::Op;
-
+namespace ckpt::ops::cpu {
 namespace {
+
+using blas::Op;
 
 constexpr size_t kBlockRows = 32;  // 64 compute an eighth more beyond the diagonal at 256 columns, and no product is faster for it
 
@@ -81,38 +81,26 @@ struct Backward {
 
 }  // namespace
 
-extern "C" {
-
-ckpt_status ckpt_ops_attention_forward(ckpt_ops *ops, const float *qkv, size_t batch, size_t sequence, size_t heads,
-                                       size_t channels, float dropout_probability, const ckpt_philox *philox, float *weights,
-                                       float *out) {
+ckpt_status attention_forward(void *self, const void *qkv, size_t batch, size_t sequence, size_t heads, size_t channels,
+                              float dropout_probability, const ckpt_philox *philox, void *weights, void *out) {
   const AttentionShape shape{batch, sequence, heads, channels};
-  Check check("ckpt_ops_attention_forward");
-  check.pointers({{"ops", ops}, {"qkv", qkv}, {"weights", weights}, {"out", out}});
-  CKPT_OPS_TRY(check_attention(check, shape, dropout_probability, philox));
   const Dropout dropout(dropout_probability, philox);
-  CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
-  Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, shape.head_size() * sequence + (dropout.active() ? kBlockRows * sequence : 0)));
-  const Forward forward{shape, dropout, turn.kernels, qkv, weights, out};
-  turn.run(shape.head_count(), [&](size_t head, unsigned thread) { forward.head(head, turn.of_thread(thread)); });
+  Work work(self);
+  CKPT_OPS_TRY(work.reserve(0, shape.head_size() * sequence + (dropout.active() ? kBlockRows * sequence : 0)));
+  const Forward forward{shape, dropout, work.kernels, floats(qkv), floats(weights), floats(out)};
+  work.run(shape.head_count(), [&](size_t head, unsigned thread) { forward.head(head, work.of_thread(thread)); });
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_attention_backward(ckpt_ops *ops, const float *qkv, const float *weights, const float *out_grad,
-                                        size_t batch, size_t sequence, size_t heads, size_t channels,
-                                        float dropout_probability, const ckpt_philox *philox, float *qkv_grad) {
+ckpt_status attention_backward(void *self, const void *qkv, const void *weights, const void *out_grad, size_t batch, size_t sequence,
+                               size_t heads, size_t channels, float dropout_probability, const ckpt_philox *philox, void *qkv_grad) {
   const AttentionShape shape{batch, sequence, heads, channels};
-  Check check("ckpt_ops_attention_backward");
-  check.pointers({{"ops", ops}, {"qkv", qkv}, {"weights", weights}, {"out_grad", out_grad}, {"qkv_grad", qkv_grad}});
-  CKPT_OPS_TRY(check_attention(check, shape, dropout_probability, philox));
   const Dropout dropout(dropout_probability, philox);
-  CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
-  Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, shape.head_size() * sequence + kBlockRows * sequence * (dropout.active() ? 2 : 1)));
-  const Backward backward{shape, dropout, turn.kernels, qkv, weights, out_grad, qkv_grad};
-  turn.run(shape.head_count(), [&](size_t head, unsigned thread) { backward.head(head, turn.of_thread(thread)); });
+  Work work(self);
+  CKPT_OPS_TRY(work.reserve(0, shape.head_size() * sequence + kBlockRows * sequence * (dropout.active() ? 2 : 1)));
+  const Backward backward{shape, dropout, work.kernels, floats(qkv), floats(weights), floats(out_grad), floats(qkv_grad)};
+  work.run(shape.head_count(), [&](size_t head, unsigned thread) { backward.head(head, work.of_thread(thread)); });
   return CKPT_OK;
 }
 
-}  // extern "C"
+}  // namespace ckpt::ops::cpu

@@ -5,10 +5,10 @@
 
 #include "ops/cpu/attention.h"
 
-using namespace ckpt::ops;
-using blas::Op;
-
+namespace ckpt::ops::cpu {
 namespace {
+
+using blas::Op;
 
 // A tile of 32 KiB; columns are what the rescaling of a row's sum is paid for.
 constexpr size_t kTileRows = 32, kTileColumns = 256;
@@ -113,42 +113,30 @@ struct Backward : Head {
 
 }  // namespace
 
-extern "C" {
-
-ckpt_status ckpt_ops_attention_tiled_forward(ckpt_ops *ops, const float *qkv, size_t batch, size_t sequence, size_t heads,
-                                             size_t channels, float dropout_probability, const ckpt_philox *philox,
-                                             float *lse, float *out) {
+ckpt_status attention_tiled_forward(void *self, const void *qkv, size_t batch, size_t sequence, size_t heads, size_t channels,
+                                    float dropout_probability, const ckpt_philox *philox, float *lse, void *out) {
   const AttentionShape shape{batch, sequence, heads, channels};
-  Check check("ckpt_ops_attention_tiled_forward");
-  check.pointers({{"ops", ops}, {"qkv", qkv}, {"lse", lse}, {"out", out}});
-  CKPT_OPS_TRY(check_attention(check, shape, dropout_probability, philox));
   const Dropout dropout(dropout_probability, philox);
-  CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
-  Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, Forward::scratch_floats(shape)));
-  const Forward forward{{shape, dropout, turn.kernels}, qkv, lse, out};
-  turn.run(shape.head_count(), [&](size_t head, unsigned thread) { forward.head(head, turn.of_thread(thread)); });
+  Work work(self);
+  CKPT_OPS_TRY(work.reserve(0, Forward::scratch_floats(shape)));
+  const Forward forward{{shape, dropout, work.kernels}, floats(qkv), lse, floats(out)};
+  work.run(shape.head_count(), [&](size_t head, unsigned thread) { forward.head(head, work.of_thread(thread)); });
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_attention_tiled_backward(ckpt_ops *ops, const float *qkv, const float *out, const float *lse,
-                                              const float *out_grad, size_t batch, size_t sequence, size_t heads,
-                                              size_t channels, float dropout_probability, const ckpt_philox *philox,
-                                              float *qkv_grad) {
+ckpt_status attention_tiled_backward(void *self, const void *qkv, const void *out, const float *lse, const void *out_grad, size_t batch,
+                                     size_t sequence, size_t heads, size_t channels, float dropout_probability,
+                                     const ckpt_philox *philox, void *qkv_grad) {
   const AttentionShape shape{batch, sequence, heads, channels};
-  Check check("ckpt_ops_attention_tiled_backward");
-  check.pointers({{"ops", ops}, {"qkv", qkv}, {"out", out}, {"lse", lse}, {"out_grad", out_grad}, {"qkv_grad", qkv_grad}});
-  CKPT_OPS_TRY(check_attention(check, shape, dropout_probability, philox));
   const Dropout dropout(dropout_probability, philox);
-  CKPT_OPS_TRY(dropout.reaches(shape.head_count() * sequence * sequence));
-  Turn turn(ops);
-  CKPT_OPS_TRY(turn.reserve(0, Backward::scratch_floats(shape)));
-  const Backward backward{{shape, dropout, turn.kernels}, qkv, out, lse, out_grad, qkv_grad};
-  turn.run(shape.head_count(), [&](size_t head, unsigned thread) {
+  Work work(self);
+  CKPT_OPS_TRY(work.reserve(0, Backward::scratch_floats(shape)));
+  const Backward backward{{shape, dropout, work.kernels}, floats(qkv), floats(out), lse, floats(out_grad), floats(qkv_grad)};
+  work.run(shape.head_count(), [&](size_t head, unsigned thread) {
     backward.clear(head);
-    backward.head(head, turn.of_thread(thread));
+    backward.head(head, work.of_thread(thread));
   });
   return CKPT_OK;
 }
 
-}  // extern "C"
+}  // namespace ckpt::ops::cpu

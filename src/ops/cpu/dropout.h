@@ -11,7 +11,7 @@ class Dropout {
  public:
   static constexpr size_t kPieceWords = 1024;  // of a mask at a time: 4 KiB, which stay in the first cache
 
-  // Arguments are checked already but for the length of the mask.
+  // Arguments are checked already, and the snapshot has room for the mask.
   Dropout(float probability, const ckpt_philox *philox) noexcept {
     if (probability == 0.0f) return;
     const double keep = 1.0 - static_cast<double>(probability);
@@ -21,18 +21,10 @@ class Dropout {
   }
   bool active() const noexcept { return philox_ != nullptr; }
 
-  // OVERFLOW where the snapshot's offset leaves no room for `count` elements.
-  Status reaches(size_t count) const noexcept {
-    uint32_t word = 0;
-    if (!active()) return CKPT_OK;
-    const Status status = ckpt_philox_u32(philox_, count - 1, 1, &word);
-    return status == CKPT_OK ? CKPT_OK : fail_as_core(status);
-  }
-
   // Elements first .. first + count of the mask; `words` has room for count and holds them.
   Mask piece(uint64_t first, size_t count, uint32_t *words) const noexcept {
     if (!active()) return {nullptr, 0, 1.0f};
-    (void)ckpt_philox_u32(philox_, first, count, words);  // cannot fail after reaches()
+    (void)ckpt_philox_u32(philox_, first, count, words);
     return {words, last_, scale_};
   }
 

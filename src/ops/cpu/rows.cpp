@@ -1,21 +1,20 @@
 // Layer normalisation, GELU, cross-entropy, embedding: work over rows. Sums over rows are taken per chunk of rows, whose size the
 // shape fixes, then over the chunks in order.
 #include <cmath>
+#include <cstring>
 
-#include "ops/cpu/rows.h"
-#include "ops/handle.h"
+#include "ops/cpu/functions.h"
 
-using namespace ckpt::ops;
-
+namespace ckpt::ops::cpu {
 namespace {
 
 constexpr size_t kStrip = 32;  // columns of one task where a task goes over all rows: two cache lines
 
 // grad += the sum of `chunks` rows of partial sums, row by row.
-void add_partial_sums(const Turn &turn, const float *partial, size_t chunks, size_t stride, size_t columns, float *grad) {
-  turn.chunks(columns, 16 * kStrip, [&](size_t first, size_t n, size_t, unsigned) {
+void add_partial_sums(const Work &work, const float *partial, size_t chunks, size_t stride, size_t columns, float *grad) {
+  work.chunks(columns, 16 * kStrip, [&](size_t first, size_t n, size_t, unsigned) {
     for (size_t chunk = 0; chunk < chunks; ++chunk)
-      turn.kernels.add(grad + first, partial + chunk * stride + first, n, grad + first);
+      work.kernels.add(grad + first, partial + chunk * stride + first, n, grad + first);
   });
 }
 
@@ -27,207 +26,162 @@ size_t counted_rows(const int32_t *targets, size_t rows, int32_t ignore_index) {
 
 }  // namespace
 
-namespace ckpt::ops {
-
-ckpt_status check_indices(const char *function, const char *name, const int32_t *indices, size_t count, size_t bound,
-                          const int32_t *ignored) {
-  for (size_t k = 0; k < count; ++k) {
-    const int32_t index = indices[k];
-    if ((index < 0 || static_cast<size_t>(index) >= bound) && (ignored == nullptr || index != *ignored))
-      return fail(CKPT_ERROR_INVALID_ARGUMENT, "%s: %s[%zu] is %d, expected 0 <= %s < %zu", function, name, k, index, name, bound);
-  }
-  return CKPT_OK;
-}
-
-double cross_entropy_sum(ckpt_ops *ops, const float *logits, const int32_t *targets, size_t rows, size_t vocabulary,
-                         int32_t ignore_index, float *lse, double sum) noexcept {
-  const Turn turn(ops);
-  turn.chunks(rows, rows_per_chunk(vocabulary), [&](size_t first, size_t n, size_t, unsigned) {
-    for (size_t row = first; row < first + n; ++row) {
-      float max = 0.0f, exponentials = 0.0f;
-      turn.kernels.row_max_and_sum(logits + row * vocabulary, vocabulary, &max, &exponentials);
-      lse[row] = max + std::log(exponentials);
-    }
-  });
-  for (size_t row = 0; row < rows; ++row)
-    if (targets[row] != ignore_index)
-      sum += static_cast<double>(lse[row]) - static_cast<double>(logits[row * vocabulary + static_cast<size_t>(targets[row])]);
-  return sum;
-}
-
-float mean_loss(const int32_t *targets, size_t rows, int32_t ignore_index, double sum) noexcept {
-  const size_t counted = counted_rows(targets, rows, ignore_index);
-  return counted == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(counted));
-}
-
-float row_loss_grad(const int32_t *targets, size_t rows, int32_t ignore_index, float loss_grad) noexcept {
-  const size_t counted = counted_rows(targets, rows, ignore_index);
-  return counted == 0 ? 0.0f : loss_grad / static_cast<float>(counted);
-}
-
-void cross_entropy_gradient(ckpt_ops *ops, const float *logits, const int32_t *targets, const float *lse, size_t rows,
-                            size_t vocabulary, int32_t ignore_index, float row_grad, float *logits_grad) noexcept {
-  const Turn turn(ops);
-  turn.chunks(rows, rows_per_chunk(vocabulary), [&](size_t first, size_t n, size_t, unsigned) {
-    for (size_t row = first; row < first + n; ++row) {
-      float *const grad = logits_grad + row * vocabulary;
-      if (targets[row] == ignore_index) {
-        std::memset(grad, 0, vocabulary * sizeof(float));
-        continue;
-      }
-      turn.kernels.cross_entropy_gradient(logits + row * vocabulary, lse[row], vocabulary, row_grad, grad);
-      grad[targets[row]] -= row_grad;
-    }
-  });
-}
-
-}  // namespace ckpt::ops
-
-extern "C" {
-
-ckpt_status ckpt_ops_embedding_forward(ckpt_ops *ops, const int32_t *tokens, const float *token_table,
-                                       const float *position_table, size_t batch, size_t sequence, size_t channels,
-                                       size_t vocabulary, float *out) {
-  CKPT_OPS_TRY(Check("ckpt_ops_embedding_forward")
-                   .pointers({{"ops", ops}, {"tokens", tokens}, {"token_table", token_table}, {"out", out}})
-                   .sizes({{"batch", batch}, {"sequence", sequence}, {"channels", channels}})
-                   .sizes({{"vocabulary", vocabulary}, {"channels", channels}}).status());
-  CKPT_OPS_TRY(check_indices("ckpt_ops_embedding_forward", "tokens", tokens, batch * sequence, vocabulary, nullptr));
-  const Turn turn(ops);
-  turn.chunks(batch * sequence, rows_per_chunk(channels), [&](size_t first, size_t rows, size_t, unsigned) {
+ckpt_status embedding_forward(void *self, const int32_t *tokens, const void *token_table, const void *position_table, size_t batch,
+                              size_t sequence, size_t channels, size_t, void *out) {
+  const Work work(self);
+  const float *const tables = floats(token_table), *const positions = floats(position_table);
+  work.chunks(batch * sequence, rows_per_chunk(channels), [&](size_t first, size_t rows, size_t, unsigned) {
     for (size_t row = first; row < first + rows; ++row) {
-      const float *const token = token_table + static_cast<size_t>(tokens[row]) * channels;
-      const float *const position = position_table == nullptr ? nullptr : position_table + row % sequence * channels;
-      turn.kernels.bias_mask_residual(token, nullptr, position, Mask{nullptr, 0, 1.0f}, channels, out + row * channels);
+      const float *const token = tables + static_cast<size_t>(tokens[row]) * channels;
+      const float *const position = positions == nullptr ? nullptr : positions + row % sequence * channels;
+      work.kernels.bias_mask_residual(token, nullptr, position, Mask{nullptr, 0, 1.0f}, channels, floats(out) + row * channels);
     }
   });
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_embedding_backward(ckpt_ops *ops, const int32_t *tokens, const float *out_grad, size_t batch,
-                                        size_t sequence, size_t channels, size_t vocabulary, float *token_grad,
-                                        float *position_grad) {
-  CKPT_OPS_TRY(Check("ckpt_ops_embedding_backward").pointers({{"ops", ops}, {"tokens", tokens}, {"out_grad", out_grad}})
-                   .sizes({{"batch", batch}, {"sequence", sequence}, {"channels", channels}})
-                   .sizes({{"vocabulary", vocabulary}, {"channels", channels}}).status());
-  CKPT_OPS_TRY(check_indices("ckpt_ops_embedding_backward", "tokens", tokens, batch * sequence, vocabulary, nullptr));
-  const Turn turn(ops);
+ckpt_status embedding_backward(void *self, const int32_t *tokens, const void *out_grad, size_t batch, size_t sequence, size_t channels,
+                               size_t, float *token_grad, float *position_grad) {
+  const Work work(self);
   // A strip of columns is one task's, over all rows in order: rows that share a token need no lock and have one order.
-  turn.chunks(channels, kStrip, [&](size_t column, size_t n, size_t, unsigned) {
+  work.chunks(channels, kStrip, [&](size_t column, size_t n, size_t, unsigned) {
     for (size_t row = 0; row < batch * sequence; ++row) {
-      const float *const grad = out_grad + row * channels + column;
-      float *const token = token_grad + static_cast<size_t>(tokens[row]) * channels + column;
-      float *const position = position_grad + row % sequence * channels + column;
-      if (token_grad != nullptr) turn.kernels.add(token, grad, n, token);
-      if (position_grad != nullptr) turn.kernels.add(position, grad, n, position);
+      const float *const grad = floats(out_grad) + row * channels + column;
+      if (token_grad != nullptr) {
+        float *const token = token_grad + static_cast<size_t>(tokens[row]) * channels + column;
+        work.kernels.add(token, grad, n, token);
+      }
+      if (position_grad != nullptr) {
+        float *const position = position_grad + row % sequence * channels + column;
+        work.kernels.add(position, grad, n, position);
+      }
     }
   });
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_layernorm_forward(ckpt_ops *ops, const float *in, const float *weight, const float *bias, size_t rows,
-                                       size_t channels, float epsilon, float *out, float *mean, float *rstd) {
-  CKPT_OPS_TRY(Check("ckpt_ops_layernorm_forward")
-                   .pointers({{"ops", ops}, {"in", in}, {"weight", weight}, {"bias", bias}, {"out", out}, {"mean", mean},
-                              {"rstd", rstd}})
-                   .sizes({{"rows", rows}, {"channels", channels}}).status());
-  if (!(epsilon > 0.0f && std::isfinite(epsilon)))
-    return fail(CKPT_ERROR_INVALID_ARGUMENT, "ckpt_ops_layernorm_forward: epsilon is %g, expected a number above 0",
-                static_cast<double>(epsilon));
-  const Turn turn(ops);
-  turn.chunks(rows, rows_per_chunk(channels), [&](size_t first, size_t n, size_t, unsigned) {
-    turn.kernels.layernorm_forward(in + first * channels, weight, bias, n, channels, epsilon, out + first * channels,
-                                   mean + first, rstd + first);
+ckpt_status layernorm_forward(void *self, const void *in, const void *weight, const void *bias, size_t rows, size_t channels,
+                              float epsilon, void *out, float *mean, float *rstd) {
+  const Work work(self);
+  work.chunks(rows, rows_per_chunk(channels), [&](size_t first, size_t n, size_t, unsigned) {
+    work.kernels.layernorm_forward(floats(in) + first * channels, floats(weight), floats(bias), n, channels, epsilon,
+                                   floats(out) + first * channels, mean + first, rstd + first);
   });
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_layernorm_backward(ckpt_ops *ops, const float *in, const float *mean, const float *rstd,
-                                        const float *weight, const float *out_grad, const float *residual_grad, size_t rows,
-                                        size_t channels, float *in_grad, uint32_t accumulate, float *weight_grad,
-                                        float *bias_grad) {
-  CKPT_OPS_TRY(Check("ckpt_ops_layernorm_backward")
-                   .pointers({{"ops", ops}, {"in", in}, {"mean", mean}, {"rstd", rstd}, {"weight", weight},
-                              {"out_grad", out_grad}, {"in_grad", in_grad}})
-                   .sizes({{"rows", rows}, {"channels", channels}}).status());
-  Turn turn(ops);
+ckpt_status layernorm_backward(void *self, const void *in, const float *mean, const float *rstd, const void *weight,
+                               const void *out_grad, const void *residual_grad, size_t rows, size_t channels, void *in_grad,
+                               uint32_t accumulate, float *weight_grad, float *bias_grad) {
+  Work work(self);
   const size_t chunk_rows = rows_per_chunk(channels), chunks = chunk_count(rows, chunk_rows);
-  CKPT_OPS_TRY(turn.reserve(chunks * 2 * channels, 0));
-  float *const sums = turn.shared();
-  turn.chunks(rows, chunk_rows, [&](size_t first, size_t n, size_t chunk, unsigned) {
+  CKPT_OPS_TRY(work.reserve(chunks * 2 * channels, 0));
+  float *const sums = work.shared();
+  work.chunks(rows, chunk_rows, [&](size_t first, size_t n, size_t chunk, unsigned) {
     const size_t at = first * channels;
     float *const weight_sums = sums + chunk * 2 * channels;
-    turn.kernels.layernorm_backward(in + at, mean + first, rstd + first, weight, out_grad + at,
-                                    residual_grad == nullptr ? nullptr : residual_grad + at, n, channels, in_grad + at,
-                                    accumulate != 0, weight_sums, weight_sums + channels);
+    work.kernels.layernorm_backward(floats(in) + at, mean + first, rstd + first, floats(weight), floats(out_grad) + at,
+                                    residual_grad == nullptr ? nullptr : floats(residual_grad) + at, n, channels,
+                                    floats(in_grad) + at, accumulate != 0, weight_sums, weight_sums + channels);
   });
-  if (weight_grad != nullptr) add_partial_sums(turn, sums, chunks, 2 * channels, channels, weight_grad);
-  if (bias_grad != nullptr) add_partial_sums(turn, sums + channels, chunks, 2 * channels, channels, bias_grad);
+  if (weight_grad != nullptr) add_partial_sums(work, sums, chunks, 2 * channels, channels, weight_grad);
+  if (bias_grad != nullptr) add_partial_sums(work, sums + channels, chunks, 2 * channels, channels, bias_grad);
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_gelu_forward(ckpt_ops *ops, const float *in, const float *bias, size_t rows, size_t columns, float *out) {
-  CKPT_OPS_TRY(Check("ckpt_ops_gelu_forward").pointers({{"ops", ops}, {"in", in}, {"out", out}})
-                   .sizes({{"rows", rows}, {"columns", columns}}).status());
-  const Turn turn(ops);
+ckpt_status gelu_forward(void *self, const void *in, const void *bias, size_t rows, size_t columns, void *out) {
+  const Work work(self);
   if (bias == nullptr) {  // rows do not matter
-    turn.chunks(rows * columns, kChunkElements, [&](size_t first, size_t n, size_t, unsigned) {
-      turn.kernels.gelu_forward(in + first, nullptr, 1, n, out + first);
+    work.chunks(rows * columns, kChunkElements, [&](size_t first, size_t n, size_t, unsigned) {
+      work.kernels.gelu_forward(floats(in) + first, nullptr, 1, n, floats(out) + first);
     });
     return CKPT_OK;
   }
-  turn.chunks(rows, rows_per_chunk(columns), [&](size_t first, size_t n, size_t, unsigned) {
-    turn.kernels.gelu_forward(in + first * columns, bias, n, columns, out + first * columns);
+  work.chunks(rows, rows_per_chunk(columns), [&](size_t first, size_t n, size_t, unsigned) {
+    work.kernels.gelu_forward(floats(in) + first * columns, floats(bias), n, columns, floats(out) + first * columns);
   });
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_gelu_backward(ckpt_ops *ops, const float *in, const float *bias, const float *out_grad, size_t rows,
-                                   size_t columns, float *in_grad, uint32_t accumulate, float *bias_grad) {
-  CKPT_OPS_TRY(Check("ckpt_ops_gelu_backward")
-                   .pointers({{"ops", ops}, {"in", in}, {"out_grad", out_grad}, {"in_grad", in_grad}})
-                   .sizes({{"rows", rows}, {"columns", columns}}).status());
-  Turn turn(ops);
+ckpt_status gelu_backward(void *self, const void *in, const void *bias, const void *out_grad, size_t rows, size_t columns,
+                          void *in_grad, uint32_t accumulate, float *bias_grad) {
+  Work work(self);
   if (bias == nullptr && bias_grad == nullptr) {
-    turn.chunks(rows * columns, kChunkElements, [&](size_t first, size_t n, size_t, unsigned) {
-      turn.kernels.gelu_backward(in + first, nullptr, out_grad + first, 1, n, in_grad + first, accumulate != 0, nullptr);
+    work.chunks(rows * columns, kChunkElements, [&](size_t first, size_t n, size_t, unsigned) {
+      work.kernels.gelu_backward(floats(in) + first, nullptr, floats(out_grad) + first, 1, n, floats(in_grad) + first, accumulate != 0,
+                                 nullptr);
     });
     return CKPT_OK;
   }
   const size_t chunk_rows = rows_per_chunk(columns), chunks = chunk_count(rows, chunk_rows);
-  CKPT_OPS_TRY(turn.reserve(bias_grad == nullptr ? 0 : chunks * columns, 0));
-  turn.chunks(rows, chunk_rows, [&](size_t first, size_t n, size_t chunk, unsigned) {
+  CKPT_OPS_TRY(work.reserve(bias_grad == nullptr ? 0 : chunks * columns, 0));
+  work.chunks(rows, chunk_rows, [&](size_t first, size_t n, size_t chunk, unsigned) {
     const size_t at = first * columns;
-    turn.kernels.gelu_backward(in + at, bias, out_grad + at, n, columns, in_grad + at, accumulate != 0,
-                               bias_grad == nullptr ? nullptr : turn.shared() + chunk * columns);
+    work.kernels.gelu_backward(floats(in) + at, floats(bias), floats(out_grad) + at, n, columns, floats(in_grad) + at, accumulate != 0,
+                               bias_grad == nullptr ? nullptr : work.shared() + chunk * columns);
   });
-  if (bias_grad != nullptr) add_partial_sums(turn, turn.shared(), chunks, columns, columns, bias_grad);
+  if (bias_grad != nullptr) add_partial_sums(work, work.shared(), chunks, columns, columns, bias_grad);
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_cross_entropy_forward(ckpt_ops *ops, const float *logits, const int32_t *targets, size_t rows,
-                                           size_t vocabulary, int32_t ignore_index, float *lse, float *out_loss) {
-  constexpr const char *kName = "ckpt_ops_cross_entropy_forward";
-  CKPT_OPS_TRY(Check(kName)
-                   .pointers({{"ops", ops}, {"logits", logits}, {"targets", targets}, {"lse", lse}, {"out_loss", out_loss}})
-                   .sizes({{"rows", rows}, {"vocabulary", vocabulary}}).status());
-  CKPT_OPS_TRY(check_indices(kName, "targets", targets, rows, vocabulary, &ignore_index));
-  *out_loss = mean_loss(targets, rows, ignore_index, cross_entropy_sum(ops, logits, targets, rows, vocabulary, ignore_index, lse, 0.0));
+// Cross-entropy in pieces of rows: the sum of the rows' losses goes on, in order, so pieces do not change its bits.
+
+ckpt_status loss_begin(void *self, const int32_t *, size_t, size_t, int32_t) {
+  Context &context = *static_cast<Context *>(self);
+  context.loss_sum = 0.0;
+  context.loss_rows = 0;
   return CKPT_OK;
 }
 
-ckpt_status ckpt_ops_cross_entropy_backward(ckpt_ops *ops, const float *logits, const int32_t *targets, const float *lse,
-                                            size_t rows, size_t vocabulary, int32_t ignore_index, float loss_grad,
-                                            float *logits_grad) {
-  constexpr const char *kName = "ckpt_ops_cross_entropy_backward";
-  CKPT_OPS_TRY(Check(kName)
-                   .pointers({{"ops", ops}, {"logits", logits}, {"targets", targets}, {"lse", lse},
-                              {"logits_grad", logits_grad}})
-                   .sizes({{"rows", rows}, {"vocabulary", vocabulary}}).status());
-  CKPT_OPS_TRY(check_indices(kName, "targets", targets, rows, vocabulary, &ignore_index));
-  cross_entropy_gradient(ops, logits, targets, lse, rows, vocabulary, ignore_index,
-                         row_loss_grad(targets, rows, ignore_index, loss_grad), logits_grad);
+ckpt_status loss_add(void *self, const void *logits, const int32_t *targets, size_t rows, size_t vocabulary, int32_t ignore_index,
+                     float *lse) {
+  const Work work(self);
+  work.chunks(rows, rows_per_chunk(vocabulary), [&](size_t first, size_t n, size_t, unsigned) {
+    for (size_t row = first; row < first + n; ++row) {
+      float max = 0.0f, exponentials = 0.0f;
+      work.kernels.row_max_and_sum(floats(logits) + row * vocabulary, vocabulary, &max, &exponentials);
+      lse[row] = max + std::log(exponentials);
+    }
+  });
+  double sum = work.context().loss_sum;
+  for (size_t row = 0; row < rows; ++row)
+    if (targets[row] != ignore_index)
+      sum += static_cast<double>(lse[row]) - static_cast<double>(floats(logits)[row * vocabulary + static_cast<size_t>(targets[row])]);
+  work.context().loss_sum = sum;
+  work.context().loss_rows += counted_rows(targets, rows, ignore_index);
   return CKPT_OK;
 }
 
-}  // extern "C"
+ckpt_status loss_end(void *self, float *out_loss) {
+  const Context &context = *static_cast<const Context *>(self);
+  *out_loss = context.loss_rows == 0 ? 0.0f : static_cast<float>(context.loss_sum / static_cast<double>(context.loss_rows));
+  return CKPT_OK;
+}
+
+ckpt_status loss_scale(void *self, const int32_t *targets, size_t rows, size_t, int32_t ignore_index, const float *device_loss_grad,
+                       float host_loss_grad) {
+  const size_t counted = counted_rows(targets, rows, ignore_index);
+  const float loss_grad = device_loss_grad == nullptr ? host_loss_grad : *device_loss_grad;
+  static_cast<Context *>(self)->loss_scale = counted == 0 ? 0.0f : loss_grad / static_cast<float>(counted);
+  return CKPT_OK;
+}
+
+ckpt_status loss_gradient(void *self, const void *logits, const int32_t *targets, const float *lse, size_t rows, size_t vocabulary,
+                          int32_t ignore_index, void *logits_grad) {
+  const Work work(self);
+  const float scale = work.context().loss_scale;
+  work.chunks(rows, rows_per_chunk(vocabulary), [&](size_t first, size_t n, size_t, unsigned) {
+    for (size_t row = first; row < first + n; ++row) {
+      float *const grad = floats(logits_grad) + row * vocabulary;
+      if (targets[row] == ignore_index) {
+        std::memset(grad, 0, vocabulary * sizeof(float));
+        continue;
+      }
+      work.kernels.cross_entropy_gradient(floats(logits) + row * vocabulary, lse[row], vocabulary, scale, grad);
+      grad[targets[row]] -= scale;
+    }
+  });
+  return CKPT_OK;
+}
+
+}  // namespace ckpt::ops::cpu

@@ -83,6 +83,9 @@ void column_sums(const float *in, size_t in_ld, size_t rows, size_t columns, flo
 // gelu(x) = x s, s = 1 / (1 + exp(-u)), u = x (a + b x^2): 0.5 (1 + tanh(u / 2)) = s.
 constexpr float kGeluA = 1.5957691216057308f;     // 2 sqrt(2 / pi)
 constexpr float kGeluB = 0.0713548162726002527f;  // a * 0.044715
+// Where gelu is 0 or x, and its slope 0 or 1, within a float32's smallest: beyond, the exponential is clamped and no longer makes up for
+// powers of x.
+constexpr float kGeluEnd = 16.0f;
 
 template <bool kBias>
 void gelu_forward_as(const float *in, const float *bias, size_t rows, size_t columns, float *out) {
@@ -90,6 +93,7 @@ void gelu_forward_as(const float *in, const float *bias, size_t rows, size_t col
     each(columns, [=](size_t k, size_t n) {
       F x = load(in + k, n);
       if (kBias) x += load(bias + k, n);
+      x = at_least(x, all(-kGeluEnd));
       const F e = exponential(-x * (x * x * kGeluB + kGeluA));
       store(out + k, x / (e + 1.0f), n);
     });
@@ -107,6 +111,7 @@ void gelu_backward_as(const float *in, const float *bias, const float *out_grad,
     each(columns, [=](size_t k, size_t n) {
       F x = load(in + k, n);
       if (kBias) x += load(bias + k, n);
+      x = at_most(at_least(x, all(-kGeluEnd)), all(kGeluEnd));
       const F xx = x * x;
       const F e = exponential(-x * (xx * kGeluB + kGeluA));
       const F s = 1.0f / (e + 1.0f);
