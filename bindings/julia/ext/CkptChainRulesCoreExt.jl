@@ -1,0 +1,7 @@
+module CkptChainRulesCoreExt
+
+import Ckpt
+import ChainRulesCore
+include("rules.jl")
+
+end
