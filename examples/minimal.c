@@ -1,6 +1,6 @@
 /* The smallest whole program: a multilayer perceptron that trains in half the memory that its activations take.
  *
- *   cc -std=c99 minimal.c $(pkg-config --cflags --libs ckpt) -lm && ./a.out
+ *   cc -std=c99 minimal.c $(pkg-config --cflags --libs ckpt) -lm && ./a.out        (LD_LIBRARY_PATH: the folder of libckpt.so)
  *
  * A layer is one segment with two slots: PRE = x W1^T and ACT = silu(PRE); its output is x + ACT W2^T. The kernels are plain
  * loops of our own: libckpt says what to compute and where to put it, it computes nothing. The same training runs twice, first

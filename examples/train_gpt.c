@@ -1,8 +1,9 @@
-/* Trains a byte-level GPT on the CPU within a memory budget.
+/* Trains a byte-level GPT on the CPU or a GPU within a memory budget.
  *
  *   train_gpt --budget 64MiB                     the fastest schedule that fits
  *   train_gpt --compare --svg out                the same steps under many strategies: a table, and memory over time
  *   train_gpt --steps 100 --save gpt.bin         and later: train_gpt --steps 100 --resume gpt.bin
+ *   train_gpt --device cuda --dtype bfloat16     the same on a GPU; with --graph its steps are launched as graphs
  *
  * The gradients do not depend on budget or strategy, not in their last bit; a resumed run may use another one.
  *
@@ -26,17 +27,8 @@ static void progress(FILE *people, const struct options *o, const struct state *
   fflush(people);
 }
 
-static void write_list(FILE *file, const char *name, const double *values, uint64_t count) {
-  fprintf(file, ", \"%s\": [", name);
-  for (uint64_t k = 0; k < count; ++k) {
-    if (k > 0) fputs(", ", file);
-    report_number(file, values[k]);
-  }
-  fputs("]", file);
-}
-
 /* seconds: `count` of the wall's, then as many of all threads. */
-static int write_json(const struct model *model, const struct run *run, const struct state *state, const struct measured *last, double *seconds,
+static int write_json(const struct model *model, const struct run *run, const struct state *state, const struct measured *last, const double *seconds,
                       uint64_t count) {
   FILE *file = report_open(model->options);
   char name[32];
@@ -49,8 +41,8 @@ static int write_json(const struct model *model, const struct run *run, const st
   report_number(file, last->loss);
   fprintf(file, ", \"peak_predicted_bytes\": %zu, \"peak_measured_bytes\": %zu, \"arena_predicted_bytes\": %zu, \"arena_measured_bytes\": %zu",
           last->peak_predicted, last->peak_measured, last->arena_predicted, last->arena_measured);
-  write_list(file, "each_step_seconds", seconds, count);
-  write_list(file, "each_step_cpu_seconds", seconds + count, count);
+  report_numbers(file, "each_step_seconds", seconds, count);
+  report_numbers(file, "each_step_cpu_seconds", seconds + count, count);
   const uint64_t skip = count > 2 ? 2 : count - 1; /* costs are measured in the first two */
   const double step_seconds = median(seconds + skip, (size_t)(count - skip));
   fputs(", \"step_seconds\": ", file);
@@ -67,6 +59,24 @@ static int draw(const struct options *o, const struct run *run, const struct tim
   struct panel panel = {timeline, "", "", run->budget};
   strategy_text(&run->strategy, panel.title, sizeof panel.title);
   return timeline_draw(o->svg, "Memory over one training step", &panel, 1);
+}
+
+static int save(struct model *model, const struct state *state) {
+  struct snapshot snapshot;
+  int failed = snapshot_open(model, &snapshot);
+  if (!failed) failed = state_to_host(model, state, &snapshot);
+  if (!failed) failed = save_write(model->options->save, model->options, model->text, &snapshot, model->parameter_count);
+  snapshot_close(&snapshot);
+  return failed;
+}
+
+static int resume(struct model *model, struct state *state) {
+  struct snapshot snapshot;
+  int failed = snapshot_open(model, &snapshot);
+  if (!failed) failed = save_read(model->options->resume, model->options, model->text, &snapshot, model->parameter_count);
+  if (!failed) failed = state_from_host(model, &snapshot, state);
+  snapshot_close(&snapshot);
+  return failed;
 }
 
 /* The steps, with what is printed and saved on the way. */
@@ -86,7 +96,7 @@ static int train_steps(struct model *model, struct state *state, struct run *run
     seconds[o->steps + k] = m.cpu_seconds;
     progress(people, o, state, &m, k + 1, seconds_now() - start);
     const int due = k + 1 == o->steps || (o->save_every > 0 && (k + 1) % o->save_every == 0);
-    if (o->save != NULL && due) failed = save_write(o->save, o, model->text, state, model->parameter_count);
+    if (o->save != NULL && due) failed = save(model, state);
   }
   if (!failed && o->svg != NULL) failed = draw(o, run, timeline);
   if (!failed && o->json) failed = write_json(model, run, state, &m, seconds, o->steps);
@@ -103,7 +113,7 @@ static int train(struct model *model) {
   int failed = seconds == NULL ? complain("out of memory for %llu steps", (unsigned long long)o->steps) : 0;
   if (!failed) failed = state_open(model, &state);
   if (!failed) failed = state_init(model, &state);
-  if (!failed && o->resume != NULL) failed = save_read(o->resume, o, model->text, &state, model->parameter_count);
+  if (!failed && o->resume != NULL) failed = resume(model, &state);
   if (!failed)
     failed = run_open(model, o->strategy_count > 0 ? &o->strategies[0] : &automatic, &o->keep, &o->recompute,
                       o->budget_count > 0 ? (size_t)o->budgets[0] : 0, NULL, &run);

@@ -1,9 +1,9 @@
-# Philox against NVIDIA's own cuRAND, where its toolkit is: it runs without a GPU or driver. Elsewhere ctest lists the two
+# Philox against NVIDIA's own cuRAND, where its toolkit is: it runs without a GPU or driver. Elsewhere ctest lists the
 # tests as skipped. The frozen vectors are compared with the script that wrote them where there is a Python.
 find_path(CKPT_CURAND_INCLUDE curand_kernel.h PATHS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda /opt/cuda
   PATH_SUFFIXES include)
 find_library(CKPT_CURAND_LIBRARY curand PATHS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda /opt/cuda PATH_SUFFIXES lib64 lib)
-foreach(name curand curand_device)
+foreach(name curand curand_device curand_header)
   if(NOT TARGET unit_${name})
     continue()
   endif()

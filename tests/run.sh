@@ -29,7 +29,10 @@ stage() {
 }
 
 stage "dependencies"
-ckpt_install build test || exit 1
+ckpt_install build test bindings || exit 1
+ckpt_install_julia
+ckpt_install_python
+ckpt_cuda_headers
 if [ "$quick" -eq 0 ] && command -v clang++ >/dev/null; then
   builds+=(clang)
   stages=$((stages + 1))
@@ -50,6 +53,9 @@ for build in "${builds[@]}"; do
   fi
   if [ "$build" = release ] && grep -q '^CKPT_CURAND_[A-Z]*:.*NOTFOUND' build/release/CMakeCache.txt; then
     ckpt_left_out "Philox against cuRAND: no CUDA toolkit"
+  fi
+  if [ "$build" = release ]; then
+    while IFS= read -r line; do ckpt_left_out "$line"; done < <(sed -n 's/^-- \(CUDA .*\): left out, /\1: /p' "$log")
   fi
   NINJA_STATUS="[$build %f/%t, %e s] " cmake --build "build/$build" -j "$jobs" -- -k 0 || echo "build $build failed"
 done

@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L
 #include "options.h"
 
 #include <ckpt/ops.h>
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int complain(const char *format, ...) {
   va_list arguments;
@@ -18,7 +21,7 @@ int complain(const char *format, ...) {
   return EXIT_BAD_INPUT;
 }
 
-enum kind { COUNT, REAL, TEXT, PATTERN, STRATEGY, BUDGET, ATTENTION, FLAG, JSON };
+enum kind { COUNT, REAL, TEXT, PATTERN, STRATEGY, BUDGET, ATTENTION, DTYPE, FLAG, JSON };
 
 struct option {
   const char *name, *value, *help;
@@ -50,11 +53,16 @@ static const struct option kOptions[] = {
     {"--recompute", "PATTERN", "selective: slots to make again; repeatable", PATTERN, AT(recompute), 0, 0},
     {"--budget", "SIZE", "bytes of activations at most: 800000, 640KiB, 1.5GiB (no bound). With --compare repeatable: the\n"
      "rows of auto", BUDGET, AT(budgets), 0, 0},
-    {"--threads", "N", "threads; 0: all there are (0)", COUNT, AT(threads), 0, 1024},
+    {"--device", "NAME", "cpu, cuda or cuda:N (cpu)", TEXT, AT(device), 0, 0},
+    {"--dtype", "NAME", "of activations and weights: float32, bfloat16, float16; the CPU has float32 alone (float32)", DTYPE, AT(dtype), 0, 0},
+    {"--graph", NULL, "after three steps capture one as a graph, and launch that from then on (cuda)", FLAG, AT(graph), 0, 0},
+    {"--threads", "N", "threads of the CPU; 0: all there are (0)", COUNT, AT(threads), 0, 1024},
     {"--save", "FILE", "write parameters, AdamW's moments and the step to FILE at the end", TEXT, AT(save), 0, 0},
     {"--save-every", "N", "and after every N steps", COUNT, AT(save_every), 1, 1e9},
     {"--resume", "FILE", "go on from FILE; what shapes the training must be as it was then", TEXT, AT(resume), 0, 0},
     {"--compare", NULL, "run the same steps under many strategies and budgets, and compare", FLAG, AT(compare), 0, 0},
+    {"--budget-count", "N", "with --compare: N rows of auto, from the smallest budget that works to all that store_all takes, and\n"
+     "one at the bytes of each other row; and each row's time against what its plan predicted", COUNT, AT(sweep), 2, 20},
     {"--json", "[=FILE]", "one object on standard output and nothing else there; or to FILE", JSON, AT(json), 0, 0},
     {"--svg", "DIR", "write DIR/timeline.svg: memory over one step", TEXT, AT(svg), 0, 0},
     {"--help", NULL, "this text", FLAG, AT(help), 0, 0},
@@ -63,7 +71,7 @@ enum { OPTION_COUNT = sizeof kOptions / sizeof kOptions[0] };
 
 void options_help(void) {
   puts("train_gpt [options]\n\n"
-       "Trains a byte-level GPT on the CPU within a memory budget. Exit status: 0; 1 for bad input, or a comparison in which\n"
+       "Trains a byte-level GPT on the CPU or a GPU within a memory budget. Exit status: 0; 1 for bad input, or a comparison in which\n"
        "a row is not bitwise equal or a measured peak is not the predicted one; 2 for a budget that is too small.\n");
   for (int k = 0; k < OPTION_COUNT; ++k) {
     const struct option *o = &kOptions[k];
@@ -75,6 +83,12 @@ void options_help(void) {
     printf("  %-24s %s\n", left, line);
   }
 }
+
+static const char *const kDtypes[] = {"float32", "bfloat16", "float16"}; /* CKPT_DTYPE_* */
+
+const char *dtype_text(uint64_t dtype) { return dtype < 3 ? kDtypes[dtype] : "?"; }
+
+int options_on_cpu(const struct options *options) { return strcmp(options->device, "cpu") == 0; }
 
 void strategy_text(const struct strategy *strategy, char *text, size_t capacity) {
   const char *name = ckpt_strategy_name(strategy->id);
@@ -150,6 +164,10 @@ static int take(const struct option *o, const char *value, struct options *out) 
         return complain("%s is '%s', expected plain or tiled", o->name, value);
       out->attention = value[0] == 'p' ? CKPT_ATTENTION_PLAIN : CKPT_ATTENTION_TILED;
       return 0;
+    case DTYPE:
+      for (uint64_t k = 0; k < 3; ++k)
+        if (strcmp(value, kDtypes[k]) == 0) return out->dtype = k, 0;
+      return complain("%s is '%s', expected float32, bfloat16 or float16", o->name, value);
     case FLAG: break;
     case JSON: break;
   }
@@ -186,8 +204,50 @@ static int has_strategy(const struct options *o, uint32_t id) {
   return 0;
 }
 
+static int check_device(const struct options *o) {
+  if (options_on_cpu(o) && o->dtype != CKPT_DTYPE_FLOAT32)
+    return complain("--dtype is %s, expected float32 with --device cpu", dtype_text(o->dtype));
+  if (options_on_cpu(o) && o->graph) return complain("--graph with --device cpu: expected --device cuda");
+  if (!options_on_cpu(o) && o->threads != 0)
+    return complain("--threads is %llu, expected --device cpu: a GPU takes no threads", (unsigned long long)o->threads);
+  if (o->graph && (o->compare || o->svg != NULL))
+    return complain("--graph with %s: expected one of them, a graph is launched without the tape", o->compare ? "--compare" : "--svg");
+  if (o->graph && o->steps <= STEPS_BEFORE_CAPTURE)
+    return complain("--graph with --steps %llu: expected at least %d, the first %d are no graph", (unsigned long long)o->steps,
+                    STEPS_BEFORE_CAPTURE + 1, STEPS_BEFORE_CAPTURE);
+  return 0;
+}
+
+/* May the last part of `path` be made, or replaced, in its folder? errno says why not. */
+static int can_make(const char *path) {
+  char folder[4096];
+  size_t length = strlen(path);
+  while (length > 0 && path[length - 1] == '/') --length; /* a directory's name may end so */
+  while (length > 0 && path[length - 1] != '/') --length;
+  if (snprintf(folder, sizeof folder, "%.*s.", (int)length, path) >= (int)sizeof folder) return errno = ENAMETOOLONG, 0;
+  return access(folder, W_OK | X_OK) == 0;
+}
+
+static int can_write(const char *path) { return access(path, F_OK) == 0 ? access(path, W_OK) == 0 : can_make(path); }
+
+static int is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode) ? (errno = EISDIR, 1) : 0;
+}
+
+/* Where the training's results go: better said before it than after. */
+static int check_places(const struct options *o) {
+  if (o->save != NULL && (is_folder(o->save) || !can_make(o->save))) return complain("save file '%s': %s", o->save, strerror(errno));
+  if (o->json_file != NULL && (is_folder(o->json_file) || !can_write(o->json_file)))
+    return complain("--json: file '%s': %s", o->json_file, strerror(errno));
+  if (o->svg != NULL && !can_write(o->svg)) return complain("--svg: directory '%s': %s", o->svg, strerror(errno));
+  return 0;
+}
+
 /* What excludes or needs what: an option that would do nothing is an error. */
 static int check_together(struct options *o, int steps_given) {
+  const int failed = check_device(o);
+  if (failed) return failed;
   if (o->channels % o->heads != 0)
     return complain("--heads is %llu, expected a divisor of --channels (%llu)", (unsigned long long)o->heads, (unsigned long long)o->channels);
   if (o->compare && (o->save != NULL || o->resume != NULL || o->save_every != 0))
@@ -198,6 +258,10 @@ static int check_together(struct options *o, int steps_given) {
   if (!o->compare && o->budget_count > 1) return complain("--budget is given %u times, expected once without --compare", o->budget_count);
   if (o->compare && o->budget_count > 0 && o->strategy_count > 0 && !has_strategy(o, CKPT_STRATEGY_AUTO))
     return complain("--budget with --compare is for rows of auto, expected --strategy auto among the rows");
+  if (o->sweep > 0 && !o->compare) return complain("--budget-count is %llu, expected --compare too", (unsigned long long)o->sweep);
+  if (o->sweep > 0 && o->budget_count > 0) return complain("--budget with --budget-count: expected one of them");
+  if (o->sweep > 0 && o->strategy_count > 0 && !has_strategy(o, CKPT_STRATEGY_AUTO))
+    return complain("--budget-count is for rows of auto, expected --strategy auto among the rows");
   const uint32_t patterns = o->keep.count + o->recompute.count;
   const int default_rows = o->compare && o->strategy_count == 0;
   if (patterns > 0 && !default_rows && !has_strategy(o, CKPT_STRATEGY_SELECTIVE))
@@ -205,8 +269,10 @@ static int check_together(struct options *o, int steps_given) {
                     o->keep.count > 0 ? o->keep.items[0] : o->recompute.items[0]);
   if (patterns == 0 && !o->compare && has_strategy(o, CKPT_STRATEGY_SELECTIVE))
     return complain("--strategy selective: expected --keep PATTERN or --recompute PATTERN too");
+  if (o->max_norm > 0 && (float)o->max_norm == 0)
+    return complain("--max-norm is %g, expected 0 (never), or a number that float32 holds", o->max_norm);
   if (!steps_given && o->compare) o->steps = 8;
-  return 0;
+  return check_places(o);
 }
 
 int options_parse(int argc, char **argv, struct options *out) {
@@ -219,6 +285,7 @@ int options_parse(int argc, char **argv, struct options *out) {
   out->accumulation = 1;
   out->steps = 20;
   out->seed = 1;
+  out->device = "cpu";
   out->attention = CKPT_ATTENTION_TILED;
   out->learning_rate = 1e-3;
   out->weight_decay = 0.1;

@@ -37,6 +37,15 @@ void report_number(FILE *file, double number) {
   else fputs("null", file);
 }
 
+void report_numbers(FILE *file, const char *name, const double *values, uint64_t count_of) {
+  fprintf(file, ", \"%s\": [", name);
+  for (uint64_t k = 0; k < count_of; ++k) {
+    if (k > 0) fputs(", ", file);
+    report_number(file, values[k]);
+  }
+  fputs("]", file);
+}
+
 static void count(FILE *file, const char *name, uint64_t value) { fprintf(file, "\"%s\": %llu, ", name, (unsigned long long)value); }
 
 static void real(FILE *file, const char *name, double value) {
@@ -80,6 +89,14 @@ void report_config(FILE *file, const struct model *model) {
   fputs(", ", file);
   count(file, "text_bytes", model->text->bytes);
   count(file, "threads", info.thread_count);
+  ckpt_device_info device = {0};
+  device.struct_size = sizeof device;
+  if (ckpt_device_get_info(model->device, &device) != CKPT_OK) device.name[0] = 0;
+  fputs("\"device\": ", file);
+  report_string(file, o->device);
+  fputs(", \"device_name\": ", file);
+  report_string(file, device.name);
+  fprintf(file, ", \"dtype\": \"%s\", \"graph\": %s, ", dtype_text(o->dtype), o->graph ? "true" : "false");
   fputs("\"isa\": ", file);
   report_string(file, info.isa);
   fputs(", \"blas\": ", file);
@@ -94,8 +111,13 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-double median(double *values, size_t count_of) {
+double median(const double *values, size_t count_of) {
   if (count_of == 0) return 0;
-  qsort(values, count_of, sizeof *values, ascending);
-  return count_of % 2 == 1 ? values[count_of / 2] : 0.5 * (values[count_of / 2 - 1] + values[count_of / 2]);
+  double *sorted = malloc(count_of * sizeof *sorted);
+  if (sorted == NULL) return (double)NAN;
+  memcpy(sorted, values, count_of * sizeof *sorted);
+  qsort(sorted, count_of, sizeof *sorted, ascending);
+  const double middle = count_of % 2 == 1 ? sorted[count_of / 2] : 0.5 * (sorted[count_of / 2 - 1] + sorted[count_of / 2]);
+  free(sorted);
+  return middle;
 }

@@ -16,10 +16,13 @@ int report_close(const struct options *options, FILE *file);
 /* A string with quotes; a number, or null where it is not finite. */
 void report_string(FILE *file, const char *text);
 void report_number(FILE *file, double number);
+/* , "name": [...] */
+void report_numbers(FILE *file, const char *name, const double *values, uint64_t count);
 
 /* "config": {...} */
 void report_config(FILE *file, const struct model *model);
 
-double median(double *values, size_t count);
+/* NaN where there is no memory for a sorted copy. */
+double median(const double *values, size_t count);
 
 #endif

@@ -14,6 +14,7 @@ static struct save_header header_of(const struct options *o, const struct text *
   memcpy(h.magic, "ckptgpt", 8);
   h.version = SAVE_VERSION;
   h.attention = (uint32_t)o->attention;
+  h.dtype = (uint32_t)o->dtype;
   h.step = step;
   h.parameter_count = parameter_count;
   h.layers = o->layers;
@@ -46,7 +47,7 @@ static int write_all(int file, const void *data, size_t bytes) {
   return 0;
 }
 
-static int write_body(int file, const struct save_header *header, const struct state *state) {
+static int write_body(int file, const struct save_header *header, const struct snapshot *state) {
   const size_t bytes = (size_t)header->parameter_count * sizeof(float);
   uint64_t sum = checksum(0, header, sizeof *header);
   sum = checksum(sum, state->parameters, bytes);
@@ -67,7 +68,7 @@ static void sync_directory(char *path) {
   close(directory);
 }
 
-int save_write(const char *file, const struct options *options, const struct text *text, const struct state *state, size_t parameter_count) {
+int save_write(const char *file, const struct options *options, const struct text *text, const struct snapshot *state, size_t parameter_count) {
   char path[4096];
   if (snprintf(path, sizeof path, "%s.%ld.partial", file, (long)getpid()) >= (int)sizeof path) return complain("save file '%s': too long a name", file);
   const int out = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -104,6 +105,8 @@ static int check_configuration(const char *file, const struct save_header *h, co
     return complain("save file '%s': of another configuration: --attention is %s there and %s here", file, h->attention < 2 ? names[h->attention] : "?",
                     names[mine->attention]);
   }
+  if (h->dtype != mine->dtype)
+    return complain("save file '%s': of another configuration: --dtype is %s there and %s here", file, dtype_text(h->dtype), dtype_text(mine->dtype));
   if (check_count(file, "--layers", h->layers, mine->layers) || check_count(file, "--heads", h->heads, mine->heads) ||
       check_count(file, "--channels", h->channels, mine->channels) || check_count(file, "--sequence", h->sequence, mine->sequence) ||
       check_count(file, "--batch", h->batch, mine->batch) || check_count(file, "--accumulation", h->accumulation, mine->accumulation) ||
@@ -158,7 +161,7 @@ static int read_whole(const char *file, FILE *in, struct save_header *header, fl
   return 0;
 }
 
-int save_read(const char *file, const struct options *options, const struct text *text, struct state *state, size_t parameter_count) {
+int save_read(const char *file, const struct options *options, const struct text *text, struct snapshot *state, size_t parameter_count) {
   FILE *in = fopen(file, "rb");
   if (in == NULL) return complain("save file '%s': %s", file, strerror(errno));
   struct save_header header;

@@ -185,7 +185,9 @@ static void descs_are_validated(void **state) {
   ckpt_arena_desc good = CKPT_ARENA_DESC_INIT, desc;
   (void)state;
   good.capacity_bytes = 1024;
-  desc = good; desc.flags = 4; refused(desc, CKPT_ERROR_INVALID_ARGUMENT, "flags is 0x4");
+  desc = good; desc.flags = 8; refused(desc, CKPT_ERROR_INVALID_ARGUMENT, "flags is 0x8");
+  desc = good; desc.flags = CKPT_ARENA_PLAIN; desc.capacity_bytes = 0; refused(desc, CKPT_ERROR_INVALID_ARGUMENT, "capacity_bytes is 0");
+  desc = good; desc.flags = CKPT_ARENA_PLAIN; desc.slab = &desc; refused(desc, CKPT_ERROR_INVALID_ARGUMENT, "CKPT_ARENA_PLAIN");
   desc = good; desc.alignment_bytes = 32; refused(desc, CKPT_ERROR_INVALID_ARGUMENT, "alignment_bytes is 32");
   desc = good; desc.alignment_bytes = 192; refused(desc, CKPT_ERROR_INVALID_ARGUMENT, "alignment_bytes is 192");
   desc = good; desc.alignment_bytes = (size_t)1 << 40; refused(desc, CKPT_ERROR_INVALID_ARGUMENT, "alignment_bytes");

@@ -111,8 +111,79 @@ static void arenas_outlive_the_callers_count(void **state) {
   ckpt_arena_destroy(arena);
 }
 
+static void the_cpu_does_a_devices_work(void **state) {
+  ckpt_device *device = NULL;
+  ckpt_graph *graph = (ckpt_graph *)&graph;
+  void *stream = &device, *pinned = NULL, *self = &device;
+  unsigned char from[100], to[100];
+  size_t k;
+  (void)state;
+  for (k = 0; k < sizeof from; ++k) from[k] = (unsigned char)(k + 1);
+  assert_int_equal(ckpt_device_open("cpu", &device), CKPT_OK);
+  assert_int_equal(ckpt_device_stream_create(device, &stream), CKPT_OK);
+  assert_null(stream);
+  assert_int_equal(ckpt_device_host_alloc(device, sizeof from, &pinned), CKPT_OK);
+  assert_int_equal((uintptr_t)pinned % 256, 0);
+  assert_int_equal(ckpt_device_copy(device, stream, pinned, from, sizeof from, CKPT_COPY_HOST_TO_DEVICE), CKPT_OK);
+  assert_int_equal(ckpt_device_fill(device, stream, (unsigned char *)pinned + 10, 0x5A, 5), CKPT_OK);
+  assert_int_equal(ckpt_device_copy(device, stream, to, pinned, sizeof from, CKPT_COPY_DEVICE_TO_HOST), CKPT_OK);
+  assert_int_equal(ckpt_device_synchronize(device, stream), CKPT_OK);
+  for (k = 0; k < sizeof to; ++k) assert_int_equal(to[k], k >= 10 && k < 15 ? 0x5A : from[k]);
+  assert_int_equal(ckpt_device_copy(device, stream, NULL, NULL, 0, CKPT_COPY_DEVICE_TO_DEVICE), CKPT_OK);
+  ckpt_device_host_free(device, pinned, sizeof from);
+  ckpt_device_host_free(device, NULL, 1);
+  ckpt_device_stream_destroy(device, stream);
+  assert_int_equal(ckpt_device_capture_begin(device, stream), CKPT_ERROR_UNSUPPORTED);
+  assert_int_equal(ckpt_device_capture_end(device, stream, &graph), CKPT_ERROR_UNSUPPORTED);
+  assert_null(graph);
+  assert_null(ckpt_device_interface(device, "ops", &self));
+  assert_null(self);
+  assert_int_equal(ckpt_last_status(), CKPT_ERROR_NOT_FOUND);
+  assert_non_null(strstr(ckpt_last_error(), "\"ops\""));
+  ckpt_device_close(device);
+}
+
+static void work_with_wrong_arguments(void **state) {
+  ckpt_device *device = NULL;
+  ckpt_graph *graph = NULL;
+  void *out = &out;
+  unsigned char data[4] = {0, 0, 0, 0};
+  (void)state;
+  assert_int_equal(ckpt_device_open("cpu", &device), CKPT_OK);
+  assert_int_equal(ckpt_device_copy(device, NULL, data, data + 2, 2, 3), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_non_null(strstr(ckpt_last_error(), "ckpt_device_copy: kind is 3"));
+  assert_int_equal(ckpt_device_copy(device, NULL, NULL, data, 2, 0), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_non_null(strstr(ckpt_last_error(), "to is NULL"));
+  assert_int_equal(ckpt_device_copy(NULL, NULL, data, data + 2, 2, 0), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_fill(device, NULL, NULL, 0, 2), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_fill(NULL, NULL, data, 0, 2), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_synchronize(NULL, NULL), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_stream_create(device, NULL), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_stream_create(NULL, &out), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_null(out);
+  out = &out;
+  assert_int_equal(ckpt_device_host_alloc(device, 0, &out), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_null(out);
+  assert_non_null(strstr(ckpt_last_error(), "bytes is 0"));
+  assert_int_equal(ckpt_device_host_alloc(device, (size_t)1 << 62, &out), CKPT_ERROR_OUT_OF_MEMORY);
+  assert_int_equal(ckpt_device_host_alloc(NULL, 1, &out), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_capture_begin(NULL, NULL), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_capture_end(device, NULL, NULL), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_device_capture_end(NULL, NULL, &graph), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_int_equal(ckpt_graph_launch(NULL, NULL), CKPT_ERROR_INVALID_ARGUMENT);
+  assert_non_null(strstr(ckpt_last_error(), "graph is NULL"));
+  ckpt_graph_destroy(NULL);
+  assert_null(ckpt_device_interface(NULL, "ops", &out));
+  assert_null(ckpt_device_interface(device, NULL, &out));
+  assert_null(ckpt_device_interface(device, "ops", NULL));
+  ckpt_device_stream_destroy(NULL, NULL);
+  ckpt_device_host_free(NULL, NULL, 0);
+  ckpt_device_close(device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_cpu_does_a_devices_work), cmocka_unit_test(work_with_wrong_arguments),
       cmocka_unit_test(the_cpu_opens_and_describes_itself), cmocka_unit_test(bad_names_are_refused),
       cmocka_unit_test(an_absent_plugin_is_said_to_be_absent), cmocka_unit_test(null_arguments),
       cmocka_unit_test(out_structs_of_other_sizes), cmocka_unit_test(arenas_outlive_the_callers_count),

@@ -130,8 +130,41 @@ static void a_stateful_generator_snapshots_restores_and_advances(void **state) {
   REFUSED(ckpt_rng_advance(NULL, 1, 0), INVALID_ARGUMENT, "rng is NULL");
 }
 
+static void the_cpus_device_fills_are_the_hosts(void **state) {
+  const uint64_t step = 3;
+  const ckpt_philox p = {77, 5, 9, &step}, far = {1, 2, UINT64_MAX, NULL};
+  ckpt_device *cpu = NULL;
+  uint32_t words[2][33];
+  float values[2][33];
+  uint8_t bytes[2][33];
+  (void)state;
+  OK(ckpt_device_open("cpu", &cpu));
+  OK(ckpt_philox_u32(&p, 2, 33, words[0]));
+  OK(ckpt_device_philox_u32(cpu, NULL, &p, 2, 33, words[1]));
+  assert_memory_equal(words[0], words[1], sizeof words[0]);
+  OK(ckpt_philox_uniform(&p, 2, 33, values[0]));
+  OK(ckpt_device_philox_uniform(cpu, NULL, &p, 2, 33, values[1]));
+  assert_memory_equal(values[0], values[1], sizeof values[0]);
+  OK(ckpt_philox_normal(&p, 2, 33, 1.5f, 0.25f, values[0]));
+  OK(ckpt_device_philox_normal(cpu, NULL, &p, 2, 33, 1.5f, 0.25f, values[1]));
+  assert_memory_equal(values[0], values[1], sizeof values[0]);
+  OK(ckpt_philox_bernoulli(&p, 2, 33, 0.3, bytes[0]));
+  OK(ckpt_device_philox_bernoulli(cpu, NULL, &p, 2, 33, 0.3, bytes[1]));
+  assert_memory_equal(bytes[0], bytes[1], sizeof bytes[0]);
+  OK(ckpt_device_philox_u32(cpu, NULL, &p, 2, 0, NULL));
+  REFUSED(ckpt_device_philox_u32(NULL, NULL, &p, 2, 33, words[1]), INVALID_ARGUMENT, "device is NULL");
+  REFUSED(ckpt_device_philox_u32(cpu, NULL, NULL, 2, 33, words[1]), INVALID_ARGUMENT, "ckpt_device_philox_u32: philox is NULL");
+  REFUSED(ckpt_device_philox_u32(cpu, NULL, &p, 2, 33, NULL), INVALID_ARGUMENT, "NULL");
+  REFUSED(ckpt_device_philox_uniform(cpu, NULL, &far, 2, 33, values[1]), OVERFLOW, "2^64");
+  REFUSED(ckpt_device_philox_normal(cpu, NULL, &p, 2, 33, (float)INFINITY, 1, values[1]), INVALID_ARGUMENT, "ckpt_device_philox_normal: mean");
+  REFUSED(ckpt_device_philox_normal(cpu, NULL, &p, 2, 33, 0, -1, values[1]), INVALID_ARGUMENT, "stddev is -1");
+  REFUSED(ckpt_device_philox_bernoulli(cpu, NULL, &p, 2, 33, 1.5, bytes[1]), INVALID_ARGUMENT, "probability is 1.5");
+  ckpt_device_close(cpu);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_cpus_device_fills_are_the_hosts),
       cmocka_unit_test(snapshot_is_32_bytes),
       cmocka_unit_test(a_block_has_its_known_answer),
       cmocka_unit_test(pack_refuses_what_does_not_fit),

@@ -35,7 +35,7 @@ def undocumented(header):
 
 def public_names():
     """Every identifier of the public headers that begins with ckpt_ or CKPT_."""
-    return {name for header in api.HEADERS for name in re.findall(r"\b(?:ckpt|CKPT)_\w+", header.read_text())}
+    return {name for header in [*api.HEADERS, api.CURAND_HEADER] for name in re.findall(r"\b(?:ckpt|CKPT)_\w+", header.read_text())}
 
 
 def build_names():

@@ -19,7 +19,7 @@ enum { COUNT = 37 };
 struct fixture {
   struct options options;
   struct text text;
-  struct state state;
+  struct snapshot state;
   float values[3][COUNT];
   char file[64];
 };
@@ -121,6 +121,9 @@ static void another_configuration_changes_nothing(void **unused) {
   assert_int_equal(read_into(&f), EXIT_BAD_INPUT);
   assert_memory_equal(&f, &before, sizeof f);
   f.text.hash = 77;
+  f.options.dtype = 1;
+  assert_int_equal(read_into(&f), EXIT_BAD_INPUT);
+  f.options.dtype = 0;
   assert_int_equal(save_read(f.file, &f.options, &f.text, &f.state, COUNT - 1), EXIT_BAD_INPUT);
   f.text.hash = 78;
   assert_memory_equal(&f, &before, sizeof f);

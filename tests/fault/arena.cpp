@@ -29,10 +29,10 @@ const Table &faulty() {
     return CKPT_OK;
   };
   table.close = [](void *) { --g_opened; };
-  table.reserve = [](void *self, size_t bytes, size_t alignment, void **out) -> ckpt_status {
+  table.reserve = [](void *self, size_t bytes, size_t alignment, uint32_t flags, void **out) -> ckpt_status {
     *out = nullptr;
     if (refuse()) return ckpt::fail(CKPT_ERROR_OUT_OF_MEMORY, "injected");
-    const auto status = cpu::table().reserve(self, bytes, alignment, out);
+    const auto status = cpu::table().reserve(self, bytes, alignment, flags, out);
     if (status == CKPT_OK) ++g_reserved;
     return status;
   };

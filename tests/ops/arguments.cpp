@@ -38,12 +38,12 @@ TEST(Handle, DescMayBeLonger) {
   struct {
     ckpt_ops_desc desc;
     uint64_t later;
-  } longer = {{sizeof longer, 1, 0, 0}, 0};
+  } longer = {{sizeof longer, 1, 0, 0, nullptr, nullptr}, 0};
   ckpt_ops *ops = nullptr;
   OK(ckpt_ops_create(&longer.desc, &ops));
   ckpt_ops_destroy(ops);
   longer.later = 1;
-  expect_error(ckpt_ops_create(&longer.desc, &ops), CKPT_ERROR_STRUCT_SIZE, {"byte 16 is not 0"});
+  expect_error(ckpt_ops_create(&longer.desc, &ops), CKPT_ERROR_STRUCT_SIZE, {"byte 32 is not 0"});
 }
 
 TEST(Kernels, PointersAndSizes) {
@@ -216,6 +216,56 @@ TEST(Layers, FailuresInsideFrames) {
   x = input(tape, tokens);
   expect_error(ckpt_layer_run(embedding, tape, &x, 1, 0, &y), CKPT_ERROR_INVALID_ARGUMENT, {"tokens[1] is 3"});
   EXPECT_NE(std::string(ckpt_last_error()).find("tokens[1] is 3"), std::string::npos) << ckpt_last_error();
+}
+
+TEST(Layers, InputsThatAreTooSmall) {
+  const Ops ops(1);
+  Floats parameters(100, 0.5f), gradients(100);
+  const std::vector<int32_t> targets(4);
+  ckpt_layer_block_desc block = CKPT_LAYER_BLOCK_DESC_INIT;
+  block.batch = block.heads = 1;
+  block.sequence = block.channels = block.hidden = 2;
+  ckpt_layer_embedding_desc embedding = CKPT_LAYER_EMBEDDING_DESC_INIT;
+  embedding.batch = 1;
+  embedding.sequence = embedding.channels = embedding.vocabulary = 3;
+  ckpt_layer_head_desc head = CKPT_LAYER_HEAD_DESC_INIT;
+  head.rows = 3;
+  head.channels = head.vocabulary = 4;
+  struct Case {
+    const char *text;
+    std::function<ckpt_status(ckpt_layer **)> create;
+    std::vector<size_t> bytes, too_small;
+  };
+  const Case cases[] = {
+      {"linear: inputs[0] has 20 bytes, expected 24", [&](ckpt_layer **l) { return ckpt_layer_linear_create(ops, 2, 3, 4, 1, l); }, {24}, {20}},
+      {"layernorm: inputs[0] has 23 bytes, expected 24", [&](ckpt_layer **l) { return ckpt_layer_layernorm_create(ops, 2, 3, 0, l); }, {24}, {23}},
+      {"gelu: inputs[0] has 4 bytes, expected 20", [&](ckpt_layer **l) { return ckpt_layer_gelu_create(ops, 5, l); }, {20}, {4}},
+      {"dropout: inputs[0] has 19 bytes, expected 20", [&](ckpt_layer **l) { return ckpt_layer_dropout_create(ops, 5, 0.5f, l); }, {20}, {19}},
+      {"embedding: inputs[0] has 8 bytes, expected 12", [&](ckpt_layer **l) { return ckpt_layer_embedding_create(ops, &embedding, l); }, {12}, {8}},
+      {"block: inputs[0] has 12 bytes, expected 16", [&](ckpt_layer **l) { return ckpt_layer_block_create(ops, &block, l); }, {16}, {12}},
+      {"head: inputs[0] has 44 bytes, expected 48", [&](ckpt_layer **l) { return ckpt_layer_head_create(ops, &head, l); }, {48, 12}, {44, 12}},
+      {"head: inputs[1] has 8 bytes, expected 12", [&](ckpt_layer **l) { return ckpt_layer_head_create(ops, &head, l); }, {48, 12}, {48, 8}},
+  };
+  for (const Case &c : cases) {
+    const Tape tape;
+    Layer layer;
+    OK(c.create(layer.out()));
+    OK(ckpt_layer_bind(layer, parameters.data(), gradients.data()));
+    const auto run = [&](const std::vector<size_t> &bytes) {
+      ckpt_buffer inputs[2] = {}, out = 0;
+      for (size_t k = 0; k < bytes.size(); ++k) {
+        ckpt_input_desc desc = CKPT_INPUT_DESC_INIT;
+        desc.data = k == 1 || std::string(c.text).starts_with("embedding") ? static_cast<const void *>(targets.data()) : parameters.data();
+        desc.bytes = bytes[k];
+        EXPECT_EQ(ckpt_tape_input(tape, &desc, &inputs[k]), CKPT_OK) << ckpt_last_error();
+      }
+      return ckpt_layer_run(layer, tape, inputs, static_cast<uint32_t>(bytes.size()), 0, &out);
+    };
+    expect_error(run(c.too_small), CKPT_ERROR_INVALID_ARGUMENT, {c.text});
+    OK(ckpt_tape_reset(tape));
+    OK(ckpt_tape_begin(tape, 1, 0));
+    OK(run(c.bytes));
+  }
 }
 
 TEST(Gpt, BadArguments) {

@@ -65,6 +65,11 @@ case "$name" in
       "$libdir/pkgconfig/ckpt.pc" "$libdir/cmake/ckpt/ckptConfig.cmake" "$libdir/cmake/ckpt/ckptConfigVersion.cmake"; do
       [ -e "$prefix/$file" ] || die "not installed: $file"
     done
+    # The command finds the library where both are now.
+    if grep -q '^CKPT_BUILD_TOOL:BOOL=ON' "$CKPT_BINARY/CMakeCache.txt"; then
+      bindir=$(sed -n 's/^CMAKE_INSTALL_BINDIR:[A-Z]*=//p' "$CKPT_BINARY/CMakeCache.txt")
+      [ "$("$prefix/$bindir/ckpt" version)" = "ckpt 0.1.0" ] || die "the installed command does not run"
+    fi
     for header in "$CKPT_SOURCE"/include/ckpt/*.h; do
       [ "${header##*/}" = ops.h ] && [ ! -e "$prefix/$libdir/libckpt_ops.so" ] && continue
       cmp "$header" "$prefix/include/ckpt/$(basename "$header")"
@@ -79,6 +84,9 @@ case "$name" in
     make_c c_static STATIC=1
     "$work/c_static/main"
     [ -z "$(needed "$work/c_static/main")" ] || die "needs shared libraries"
+    # A plugin would bring a second C library along.
+    said=$(CKPT_PLUGIN_PATH=$prefix/$libdir LD_LIBRARY_PATH=$prefix/$libdir "$work/c_static/main" cuda) || die "opening a device ends a static program"
+    grep -q 'linked statically' <<<"$said" || die "a static program that opens a device says: $said"
     ;;
   c_archive_only)
     # A prefix without the shared library, the rest of the system shared: what `pkg-config --static --libs` names must do.
@@ -99,7 +107,11 @@ case "$name" in
     ;;
   cmake_ops) build_cmake ops_cmake -DCMAKE_PREFIX_PATH="$prefix" ;;
   cmake_cpp) build_cmake cpp20 -DCMAKE_PREFIX_PATH="$prefix" ;;
-  cmake_c) build_cmake c_cmake -DCMAKE_PREFIX_PATH="$prefix" ;;
+  cmake_c)
+    build_cmake c_cmake -DCMAKE_PREFIX_PATH="$prefix"
+    said=$(cmake -S "$here/c_cmake" -B "$work/c_cmake_foo" -DCMAKE_PREFIX_PATH="$prefix" -DCOMPONENT=foo 2>&1) && die "there is a component foo"
+    grep -q 'there is no component foo' <<<"$said" || die "an unknown component gives: $said"
+    ;;
   subproject) subproject ;;
   *) die "unknown test $name" ;;
 esac

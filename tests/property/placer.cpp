@@ -269,4 +269,86 @@ RC_GTEST_PROP(placer, equal_requests_after_empty_give_equal_ids, ()) {
   RC_ASSERT(ids(placer, first) == one);
 }
 
+// ---- regions: places that are named, then requests that look for theirs ----
+
+// Blocks at random free places of a region; returns what lives there.
+void fill_region(Placer &placer, Model &model, size_t height, const std::vector<Op> &ops, std::vector<Pair> *live) {
+  const size_t begin = model.end[0].frontier();
+  RC_ASSERT(placer.open_region(height) != 0);
+  size_t furthest = model.end[0].furthest;
+  for (const Op &op : ops) {
+    if (op.bytes < 0) {
+      if (live->empty()) continue;
+      const size_t k = op.choice % live->size();
+      placer.free((*live)[k].block);
+      model.free((*live)[k].place);
+      live->erase(live->begin() + static_cast<std::ptrdiff_t>(k));
+    } else {
+      const size_t bytes = static_cast<size_t>(op.bytes), offset = height > bytes ? op.choice % (height - bytes + 1) : 0;
+      const bool taken = offset + bytes > height || std::any_of(model.end[0].live.begin(), model.end[0].live.end(), [&](const Interval &i) {
+                           return i.begin < begin + offset + bytes && begin + offset < i.end;
+                         });
+      if (taken) continue;
+      const BlockId block = placer.allocate_at(offset, bytes);
+      if (bytes != 0) furthest = std::max(furthest, begin + offset + bytes);
+      live->push_back({block, bytes != 0 ? model.add(0, begin + offset, bytes) : Model::Place{0, 0, 0}});
+      RC_ASSERT(bytes == 0 || placer.offset(block) == begin + offset);
+    }
+    RC_ASSERT(placer.in_use() == model.in_use());
+    RC_ASSERT(placer.block_count() == live->size());
+    RC_ASSERT(placer.height() == furthest + model.end[1].furthest);
+  }
+  model.end[0].furthest = furthest;
+}
+
+// Online, then in a region, then online again: from the moment on that it is settled, the placer is the one that a model with
+// the same live blocks is. (The model knows no regions: a place that was named is a place.)
+RC_GTEST_PROP(placer, goes_on_from_a_settled_region_like_the_interval_model, ()) {
+  const size_t capacity = 400;
+  const auto before = any_ops(12), planned = any_ops(30), after = any_ops(30);
+  const size_t height = *rc::gen::inRange<size_t>(0, 200);
+  Placer placer(capacity);
+  Model model{capacity, {}};
+  std::vector<Pair> live;
+  const auto online = [&](const std::vector<Op> &ops) {
+    for (const Op &op : ops) {
+      if (op.bytes < 0) {
+        if (live.empty()) continue;
+        const size_t k = op.choice % live.size();
+        placer.free(live[k].block);
+        model.free(live[k].place);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(k));
+      } else {
+        const BlockId block = placer.allocate(static_cast<size_t>(op.bytes), op.high ? Side::high : Side::low);
+        const auto place = model.allocate(static_cast<size_t>(op.bytes), op.high ? 1 : 0);
+        RC_ASSERT((block != kNoBlock) == place.has_value());
+        if (place) live.push_back({block, *place});
+      }
+      if (placer.region() == 0) check_equal(placer, model, live);
+    }
+  };
+  for (int round = 0; round < 2; ++round) {
+    online(before);
+    placer.settle();
+    if (model.end[0].frontier() + model.end[1].frontier() + height > capacity) {
+      RC_ASSERT(placer.open_region(height) == 0);
+      continue;
+    }
+    const uint64_t decisions = placer.decision_count();
+    fill_region(placer, model, height, planned, &live);
+    RC_ASSERT(placer.decision_count() == decisions);
+    Placer copy = placer;
+    copy.settle();
+    check_equal(copy, model, live);
+    check_disjoint(copy, live);
+    online(after);
+    placer.settle();
+    check_equal(placer, model, live);
+    check_disjoint(placer, live);
+  }
+  for (const Pair &p : live) placer.free(p.block);
+  RC_ASSERT(placer.empty());
+  RC_ASSERT(placer.largest_free() == capacity);
+}
+
 }  // namespace

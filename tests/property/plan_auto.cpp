@@ -70,7 +70,7 @@ RC_GTEST_PROP(PlanAuto, KeepsToTheBudgetAndIsMonotonic, ()) {
     before = p;
   }
   // What is made from a marked slot may be made with it, once, right before the backward.
-  if (!testing::marked_again(g)) RC_ASSERT(p.program.actions == all.program.actions);
+  if (!testing::marked_again(g)) RC_ASSERT(p.prediction.seconds() <= all.prediction.seconds() * (1 + 1e-9));
 }
 
 RC_GTEST_PROP(PlanAuto, StoreAllRunsNothingAgainButWhatIsMarked, ()) {

@@ -1,14 +1,20 @@
 #include "device/device.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "device/cpu/cpu.h"
+#include "device/hash.h"
 #include "device/loader.h"
 
 namespace {
@@ -39,6 +45,7 @@ TEST(device_name, parses_strictly) {
 }
 
 TEST(device_loader, refuses_what_is_no_plugin) {
+  unsetenv("CKPT_PLUGIN_PATH");
   EXPECT_EQ(load_plugin("f", "nonesuch").status(), CKPT_ERROR_NOT_FOUND);
   EXPECT_EQ(last(), "f: there is no plugin for \"nonesuch\": libckpt_nonesuch.so is neither beside libckpt nor on the library path");
   EXPECT_EQ(load_plugin_file("f", "m", "libm.so.6").status(), CKPT_ERROR_DEVICE);
@@ -51,6 +58,71 @@ TEST(device_loader, refuses_what_is_no_plugin) {
   EXPECT_EQ(load_plugin_file("f", "garbage", path.c_str()).status(), CKPT_ERROR_DEVICE);
   EXPECT_EQ(last().rfind("f: the plugin for \"garbage\" does not load: ", 0), 0u) << last();
   std::remove(path.c_str());
+}
+
+// What is found is no library, so that the text says where it was found.
+std::string found(const char *kind) {
+  EXPECT_EQ(load_plugin("f", kind).status(), CKPT_ERROR_DEVICE);
+  return last();
+}
+
+// A folder that the environment names is meant: there, or nowhere. Else beside the library (here: this program).
+TEST(device_loader, looks_in_the_named_folder_or_beside_itself) {
+  const std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libckpt_order.so";
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("ckpt_plugins_" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::filesystem::path named = folder / "libckpt_order.so";
+  const auto write = [](const std::filesystem::path &path) { std::ofstream(path) << "not an object file"; };
+  write(beside);
+  unsetenv("CKPT_PLUGIN_PATH");
+  EXPECT_EQ(found("order").find(folder.string()), std::string::npos) << last();
+  setenv("CKPT_PLUGIN_PATH", folder.c_str(), 1);
+  EXPECT_EQ(load_plugin("f", "order").status(), CKPT_ERROR_NOT_FOUND);
+  EXPECT_EQ(last(), "f: there is no plugin for \"order\" in CKPT_PLUGIN_PATH: no " + named.string());
+  write(named);
+  EXPECT_NE(found("order").find(named.string()), std::string::npos) << last();
+  setenv("CKPT_PLUGIN_PATH", "", 1);
+  EXPECT_EQ(found("order").find(folder.string()), std::string::npos) << last();
+  unsetenv("CKPT_PLUGIN_PATH");
+  std::filesystem::remove(beside);
+  std::filesystem::remove_all(folder);
+}
+
+// Files that are there, but cannot be used: said of the file, not that there is none.
+TEST(device_loader, says_what_is_wrong_with_a_plugin) {
+  struct Case {
+    const char *folder;
+    std::vector<std::string> words;
+  };
+  for (const Case &c : {Case{"version", {"version/libckpt_cuda.so has version " + std::to_string(kPluginVersion + 1), "expected " + std::to_string(kPluginVersion)}},
+                        Case{"kind", {"of kind 77, expected 1"}},
+                        Case{"symbol", {"does not load: ", "symbol/libckpt_cuda.so: undefined symbol: ckpt_no_library_has_this"}}}) {
+    setenv("CKPT_PLUGIN_PATH", (std::string(CKPT_PLUGINS "/") + c.folder).c_str(), 1);
+    for (int twice = 0; twice < 2; ++twice) {
+      EXPECT_EQ(Device::open("f", "cuda:3").status(), CKPT_ERROR_DEVICE) << c.folder;
+      for (const std::string &word : c.words) EXPECT_NE(last().find(word), std::string::npos) << last() << " does not say " << word;
+    }
+  }
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("ckpt_unusable_" + std::to_string(getpid())), file = folder / "libckpt_cuda.so";
+  std::filesystem::create_directory(folder);
+  setenv("CKPT_PLUGIN_PATH", folder.c_str(), 1);
+  std::ofstream(file) << "";
+  EXPECT_NE(found("cuda").find("file too short"), std::string::npos) << last();
+  std::filesystem::permissions(file, std::filesystem::perms::none);  // a privileged user reads it all the same
+  EXPECT_NE(found("cuda").find(file.string()), std::string::npos) << last();
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  EXPECT_NE(found("cuda").find("directory"), std::string::npos) << last();
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink("nowhere", file);
+  EXPECT_EQ(load_plugin("f", "cuda").status(), CKPT_ERROR_NOT_FOUND);
+  std::filesystem::remove_all(folder);
+  for (const std::string &odd : {std::string("/dev/null"), std::string("."), std::string("/nowhere:") + CKPT_PLUGINS "/version", std::string(5000, 'x'), std::string(" ")}) {
+    setenv("CKPT_PLUGIN_PATH", odd.c_str(), 1);
+    EXPECT_EQ(load_plugin("f", "cuda").status(), CKPT_ERROR_NOT_FOUND) << odd;
+    EXPECT_NE(last().find("CKPT_PLUGIN_PATH: no " + odd.substr(0, 100)), std::string::npos) << last();
+  }
+  unsetenv("CKPT_PLUGIN_PATH");
 }
 
 // A table whose open fails must not be closed.
@@ -96,7 +168,7 @@ TEST(cpu_device, reserves_at_any_alignment) {
   for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{12345}, size_t{40} << 20})
     for (const size_t alignment : {size_t{64}, size_t{4096}, size_t{1} << 16, size_t{1} << 24}) {
       void *data = nullptr;
-      ASSERT_EQ(device->reserve(bytes, alignment, &data), CKPT_OK);
+      ASSERT_EQ(device->reserve(bytes, alignment, 0, &data), CKPT_OK);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % alignment, 0u);
       static_cast<char *>(data)[0] = 1;
       static_cast<char *>(data)[bytes - 1] = 1;
@@ -108,7 +180,7 @@ TEST(cpu_device, refuses_more_than_the_address_space) {
   auto device = *Device::open("f", "cpu");
   void *data = &data;
   for (const size_t bytes : {SIZE_MAX, SIZE_MAX - 4096, size_t{1} << 60}) {
-    EXPECT_EQ(device->reserve(bytes, 64, &data), CKPT_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(device->reserve(bytes, 64, 0, &data), CKPT_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(data, nullptr);
     EXPECT_NE(last().find(std::to_string(bytes) + " bytes"), std::string::npos) << last();
   }
@@ -200,6 +272,29 @@ TEST(cpu_hash, sees_pairs_of_changes) {
       seen.insert(cpu::hash(x.data(), bytes));
       std::swap(x[i], x[k]);
     }
+  EXPECT_EQ(seen.size(), count);
+}
+
+// Chunks are added up with their places mixed in: equal chunks that change places or numbers, and bits in two chunks, show.
+TEST(cpu_hash, knows_the_places_of_chunks) {
+  constexpr size_t kWords = device::hash::kChunk / 8, kChunks = 5;
+  std::vector<uint64_t> x(kChunks * kWords);
+  for (size_t k = 0; k < x.size(); ++k) x[k] = k / kWords;
+  std::set<uint64_t> seen = {cpu::hash(x.data(), x.size() * 8)};
+  size_t count = 1;
+  for (size_t i = 0; i < kChunks; ++i)
+    for (size_t k = i + 1; k < kChunks; ++k, count += 2) {
+      std::swap_ranges(&x[i * kWords], &x[i * kWords] + kWords, &x[k * kWords]);
+      seen.insert(cpu::hash(x.data(), x.size() * 8));
+      std::swap_ranges(&x[i * kWords], &x[i * kWords] + kWords, &x[k * kWords]);
+      x[i * kWords] ^= 1;
+      x[k * kWords] ^= 1;
+      seen.insert(cpu::hash(x.data(), x.size() * 8));
+      x[i * kWords] ^= 1;
+      x[k * kWords] ^= 1;
+    }
+  const std::vector<uint64_t> zeros(kChunks * kWords);
+  for (size_t n = 0; n <= kChunks; ++n, ++count) seen.insert(cpu::hash(zeros.data(), n * kWords * 8));
   EXPECT_EQ(seen.size(), count);
 }
 

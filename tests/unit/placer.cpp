@@ -141,4 +141,113 @@ TEST(placer, many_equal_holes) {
   EXPECT_EQ(p.low_frontier(), 64u * 20000);
 }
 
+// ---- regions ----
+
+TEST(placer, a_region_takes_the_offsets_as_they_are_named) {
+  Placer p(100);
+  const uint64_t region = p.open_region(60);
+  ASSERT_NE(region, 0u);
+  EXPECT_EQ(p.region(), region);
+  const BlockId a = p.allocate_at(40, 10), b = p.allocate_at(0, 20), z = p.allocate_at(7, 0);
+  EXPECT_EQ(p.offset(a), 40u);
+  EXPECT_EQ(p.offset(b), 0u);
+  EXPECT_EQ(p.bytes(a), 10u);
+  EXPECT_TRUE(p.live(a));
+  EXPECT_TRUE(p.live(z));
+  EXPECT_EQ(p.in_use(), 30u);
+  EXPECT_EQ(p.height(), 50u);
+  EXPECT_EQ(p.block_count(), 3u);
+  p.free(a);
+  EXPECT_FALSE(p.live(a));
+  EXPECT_EQ(p.height(), 50u) << "what was touched stays touched";
+  EXPECT_EQ(p.in_use(), 20u);
+  const BlockId c = p.allocate_at(20, 40);
+  EXPECT_EQ(p.height(), 60u);
+  EXPECT_EQ(p.peak_in_use(), 60u);
+  for (const BlockId block : {b, c, z}) p.free(block);
+  EXPECT_TRUE(p.empty());
+  EXPECT_EQ(p.region(), region) << "a step may be without any block for a moment";
+  EXPECT_EQ(p.offset(p.allocate_at(30, 5)), 30u);
+  EXPECT_EQ(p.decision_count(), 0u);
+}
+
+TEST(placer, a_region_lies_above_the_low_frontier_and_must_fit) {
+  Placer p(100);
+  const BlockId below = p.allocate(10, Side::low);
+  p.allocate(20, Side::high);
+  EXPECT_EQ(p.open_region(71), 0u);
+  p.set_limit(90);
+  EXPECT_EQ(p.open_region(61), 0u);
+  EXPECT_NE(p.open_region(60), 0u);
+  EXPECT_EQ(p.open_region(1), 0u) << "one at a time";
+  const BlockId a = p.allocate_at(0, 60);
+  EXPECT_EQ(p.offset(a), 10u);
+  EXPECT_EQ(p.height(), 90u);
+  p.free(below);  // nothing moves
+  EXPECT_EQ(p.offset(a), 10u);
+  EXPECT_EQ(p.region(), 1u);
+  p.settle();
+  EXPECT_EQ(p.region(), 0u);
+  EXPECT_EQ(p.offset(p.allocate(10, Side::low)), 0u) << "the hole below it";
+}
+
+TEST(placer, a_request_without_an_offset_settles_the_region) {
+  Placer p(100);
+  p.open_region(80);
+  const BlockId a = p.allocate_at(60, 10), b = p.allocate_at(10, 20), c = p.allocate_at(30, 5);
+  EXPECT_EQ(p.largest_free(), 30u);
+  const BlockId d = p.allocate(26, Side::low);  // holes: 10 at 0, 25 at 35
+  EXPECT_EQ(p.region(), 0u);
+  EXPECT_EQ(p.offset(d), 70u);
+  EXPECT_EQ(p.offset(p.allocate(12, Side::low)), 35u);
+  EXPECT_EQ(p.offset(p.allocate(10, Side::low)), 0u);
+  EXPECT_EQ(p.offset(a), 60u);
+  EXPECT_EQ(p.offset(b), 10u);
+  p.free(b);
+  p.free(c);
+  EXPECT_EQ(p.offset(p.allocate(25, Side::low)), 10u) << "they coalesce";
+  EXPECT_EQ(p.decision_count(), 4u);
+  EXPECT_EQ(p.open_region(1), 2u) << "another number than the first one's";
+}
+
+TEST(placer, settling_without_blocks_and_without_a_region) {
+  Placer p(100);
+  p.settle();
+  EXPECT_NE(p.open_region(100), 0u);
+  p.settle();
+  EXPECT_EQ(p.region(), 0u);
+  EXPECT_EQ(p.offset(p.allocate(100, Side::high)), 0u);
+}
+
+TEST(placer, peaks_start_anew_in_a_region) {
+  Placer p(100);
+  p.open_region(100);
+  const BlockId a = p.allocate_at(0, 10), b = p.allocate_at(50, 10);
+  p.free(b);
+  p.reset_peaks();
+  EXPECT_EQ(p.height(), 10u);
+  EXPECT_EQ(p.low_frontier(), 10u);
+  EXPECT_EQ(p.peak_in_use(), 10u);
+  p.allocate_at(20, 10);
+  EXPECT_EQ(p.height(), 30u);
+  p.free(a);
+  EXPECT_EQ(p.height(), 30u);
+  p.clear();
+  EXPECT_EQ(p.region(), 0u);
+  EXPECT_EQ(p.height(), 0u);
+}
+
+TEST(placer, a_copy_settles_by_itself) {
+  Placer p(100);
+  p.open_region(80);
+  const BlockId a = p.allocate_at(20, 10);
+  Placer copy = p;
+  copy.settle();
+  EXPECT_EQ(copy.offset(copy.allocate(20, Side::low)), 0u);
+  EXPECT_EQ(copy.offset(a), 20u);
+  EXPECT_EQ(p.region(), 1u);
+  EXPECT_EQ(p.block_count(), 1u);
+  EXPECT_EQ(p.offset(p.allocate_at(0, 5)), 0u);
+}
+
 }  // namespace

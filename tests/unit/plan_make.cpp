@@ -109,6 +109,23 @@ TEST(PlanMake, RecordingsInFlight) {
   }
 }
 
+TEST(PlanMake, RecordingsInFlightBeyondAllAddresses) {
+  Segment s;
+  s.output_bytes = size_t{1} << 59;
+  const ChainOf g(2, s);
+  for (uint32_t strategy : {CKPT_STRATEGY_AUTO, CKPT_STRATEGY_STORE_ALL}) {
+    PlanRequest r = request(strategy);
+    r.in_flight = 4096;
+    Planned p;
+    EXPECT_EQ(plan(g, r, &p), CKPT_ERROR_OVERFLOW);
+    EXPECT_NE(std::string(last_error()).find("4096 recordings in flight take more than"), std::string::npos) << last_error();
+    std::vector<CurvePoint> curve;
+    EXPECT_EQ(find_curve(g, derive_gradients(g, default_roots(g)), r, 4, &curve), CKPT_ERROR_OVERFLOW);
+    size_t minimum = 0;
+    EXPECT_EQ(find_minimum_budget(g, derive_gradients(g, default_roots(g)), r, arena::Placer(), &minimum), CKPT_ERROR_OVERFLOW);
+  }
+}
+
 TEST(PlanMake, NoSegments) {
   const ChainOf g(0, kPlain);
   Planned p;

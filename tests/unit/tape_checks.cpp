@@ -57,12 +57,12 @@ TEST(TapeChecks, NothingIsFoundWhereNothingIsWrong) {
       }
 }
 
-// A slot and an output that come out otherwise each time.
+// A slot and an output that come out otherwise each time. (The output reads the slot, or a plan would make that only once.)
 Net unsteady(bool slot) {
   Net net;
   auto *layer = net.make<Custom>("unsteady");
   layer->spec.slots = {{.name = "noise", .bytes = floats(4)}};
-  layer->spec.outputs = {{.name = "y", .bytes = floats(4), .reads_all = false}};
+  layer->spec.outputs = {{.name = "y", .bytes = floats(4), .reads_all = slot}};
   layer->spec.input_flags = {0};
   layer->statistics = {0};
   layer->run_forward = [layer, slot](View &f) {

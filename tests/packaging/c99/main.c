@@ -61,7 +61,17 @@ static int check_schedule(void) {
   return 0;
 }
 
-int main(void) {
+/* With an argument: what opening that device says. */
+static int open_device(const char *name) {
+  ckpt_device *device = NULL;
+  const ckpt_status status = ckpt_device_open(name, &device);
+  printf("%s: %s\n", ckpt_status_name(status), status == CKPT_OK ? name : ckpt_last_error());
+  ckpt_device_close(device);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1) return open_device(argv[1]);
   if (check_version() || check_philox() || check_arena() || check_schedule()) return 1;
   printf("ckpt %s works\n", ckpt_version_string());
   return 0;
