@@ -1,4 +1,5 @@
 """ckpt.torch within graphs of autograd: several backwards, hooks, faults, what changes between forward and backward, processes."""
+import copy
 import gc
 import tempfile
 import unittest
@@ -228,6 +229,78 @@ class Graphs(Equal):
         gc.collect()
         self.assertLessEqual(tensors(), before + 2)
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident, 8 << 10)
+
+    def hiding(self):
+        class Hides(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.hidden, self.uses = nn.Linear(4, 4), [nn.BatchNorm1d(4)], True
+
+            def forward(self, v):
+                v = torch.tanh(self.inner(v))
+                return torch.tanh(self.hidden[0](v)) if self.uses else v
+
+        torch.manual_seed(1)
+        blocks = [Hides() for _ in range(4)]
+        return blocks, copy.deepcopy(blocks), torch.randn(8, 4, requires_grad=True)
+
+    def same_gradients(self, run, other, x):
+        out = []
+        for model in (run, other):
+            x.grad = None
+            model(x).sum().backward()
+            out.append(x.grad)
+        self.assertTrue(torch.equal(*out))
+
+    def test_module_that_is_registered_nowhere(self):
+        """Found where it runs: its statistics move once a step, though its block runs twice."""
+        blocks, copies, x = self.hiding()
+        run, other = ckpt.torch.Budgeted(nn.Sequential(*blocks), strategy="every_segment"), nn.Sequential(*copies)
+        for _ in range(3):
+            self.same_gradients(run, other, x)
+        for b, c in zip(blocks, copies):
+            self.assertTrue(torch.equal(b.hidden[0].running_mean, c.hidden[0].running_mean))
+
+    def test_module_that_is_registered_nowhere_and_runs_later(self):
+        """In a block that was seen without it: from the second step on."""
+        blocks, copies, x = self.hiding()
+        run, other = ckpt.torch.Budgeted(nn.Sequential(*blocks), strategy="every_segment"), nn.Sequential(*copies)
+        for b in blocks + copies:
+            b.uses = False
+        self.same_gradients(run, other, x)
+        self.assertTrue(all(run.latest.program.closed))
+        for b in blocks + copies:
+            b.uses = True
+        self.same_gradients(run, other, x)
+        self.assertFalse(any(run.latest.program.closed[:-1]))
+        for b, c in zip(blocks, copies):
+            c.hidden[0].load_state_dict(b.hidden[0].state_dict())
+        self.same_gradients(run, other, x)
+        for b, c in zip(blocks[:-1], copies):
+            self.assertTrue(torch.equal(b.hidden[0].running_mean, c.hidden[0].running_mean))
+
+    def test_kept_tensor_that_is_changed(self):
+        """A block's own tensors, kept from first run to backward: changing one is found, and named."""
+        class Exposes(nn.Module):
+            def forward(self, v):
+                self.seen = torch.tanh(v * v)
+                return self.seen.sin().cos()
+
+        blocks = nn.Sequential(*[Exposes() for _ in range(6)])
+        x = torch.randn(64, 16, requires_grad=True)
+        found = False
+        for point in ckpt.torch.Budgeted(blocks).plan_for(x).chain.curve():
+            run = ckpt.torch.Budgeted(blocks, point.budget_bytes)
+            y = run(x)
+            program = run.latest.program
+            for i in (i for i in range(6) if program.stays[i] and not program.plain[i]):
+                found = True
+                with torch.no_grad():
+                    blocks[i].seen.zero_()
+                with self.assertRaisesRegex(RuntimeError, rf"modified by an inplace operation: inside block {i} \(Exposes\)"):
+                    y.sum().backward()
+                break
+        self.assertTrue(found)
 
     def test_looking_leaves_no_trace(self):
         torch.manual_seed(1)

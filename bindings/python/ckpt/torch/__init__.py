@@ -55,7 +55,7 @@ class _OnCopy:
     """A block that changes its input in place, on a copy of it."""
 
     def __init__(self, block: Callable[..., Any]) -> None:
-        self.block = block
+        self.block, self.parts = block, [block]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, kwargs))
@@ -146,7 +146,8 @@ class Planned:
         self.plan: Plan = self.chain.plan(budget, strategy)
         steps = [Step(a.kind, a.index, bool(a.slots) or not looks[a.index].saved_bytes, bool(a.outputs)) if a.kind == "forward" else Step(a.kind, a.index)
                  for a in self.plan.actions]
-        self.program = Program(steps, len(blocks), [one.kinds for one in looks], [one.inner for one in looks])
+        self.program = Program(steps, len(blocks), [one.kinds for one in looks], [one.inner for one in looks],
+                               [one.closed for one in looks])
         self.meter = Meter()
 
     @property
@@ -194,12 +195,14 @@ class Budgeted(nn.Module):
 
     def plan_for(self, *args: Any, **kwargs: Any) -> Planned:
         """The plan for inputs of these shapes; made if it is not known."""
-        return self._plan_for(self._blocks(), args, kwargs)
+        blocks = self._blocks()
+        return self._plan_for(blocks, [_context.modules_of(b) for b in blocks], args, kwargs)
 
-    def _plan_for(self, blocks: list[Callable[..., Any]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Planned:
+    def _plan_for(self, blocks: list[Callable[..., Any]], modules: list[list[nn.Module]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Planned:
         if _context.inside_transform():
             raise UnsupportedError("Budgeted is inside a transform of torch.func (grad, vmap, jvp), expected autograd alone")
-        modes = tuple((m.training,) for m in self.module.modules()), tuple(p.requires_grad for p in self.module.parameters())
+        modes = (tuple([m.training for one in modules for m in one]),
+                 tuple([p.requires_grad for one in modules for m in one for p in m._parameters.values() if p is not None]))
         key = (_signature(args, kwargs), modes, self.budget, self.strategy, len(blocks))
         found = self._planned.get(key)
         if found is None:
@@ -214,9 +217,10 @@ class Budgeted(nn.Module):
         blocks = self._blocks()
         if not torch.is_grad_enabled():
             return _Together(blocks)(*args, **kwargs)
-        self.latest = planned = self._plan_for(blocks, args, kwargs)
+        modules = [_context.modules_of(b) for b in blocks]
+        self.latest = planned = self._plan_for(blocks, modules, args, kwargs)
         run = Run(blocks, planned.program, _names(blocks), preserve_rng_state=self.preserve_rng_state, meter=planned.meter if self.measure else None,
-                  grad_bytes=planned.grad_bytes)
+                  grad_bytes=planned.grad_bytes, modules=modules)
         return run.forward(args, kwargs)
 
     def extra_repr(self) -> str:

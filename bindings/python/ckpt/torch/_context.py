@@ -3,10 +3,11 @@ back around each further one, so that a block runs again exactly as it ran."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import warnings
 import weakref
-from typing import Any, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,6 +15,18 @@ from torch import nn
 _local = threading.local()
 # Of a module's buffer, by its name and the module's mode: whether forward changes it, as it was seen to.
 _changing: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, bool], bool]] = weakref.WeakKeyDictionary()
+
+
+def modules_of(block: Any) -> list[nn.Module]:
+    """As block.modules(), whose making of names takes longer than all else that is done for a block. Of blocks that run as one: of all its parts."""
+    found: dict[int, nn.Module] = {}
+    todo = [b for b in ([block] if isinstance(block, nn.Module) else getattr(block, "parts", [])) if isinstance(b, nn.Module)]
+    while todo:
+        module = todo.pop()
+        if id(module) not in found:
+            found[id(module)] = module
+            todo.extend(child for child in module._modules.values() if child is not None)
+    return list(found.values())
 
 
 def _note_module(module: nn.Module, args: Any) -> None:
@@ -34,17 +47,22 @@ class ModulesSeen:
     _hook: Any = None
     _lock = threading.Lock()
 
-    def __init__(self, block: Any, apart: bool = False) -> None:
-        self.block, self.apart = block, apart
-        self.modules: dict[int, nn.Module] = {}
-        self.modes: list[tuple[nn.Module, bool]] = []
+    def __init__(self, modules: list[nn.Module], apart: bool = False, watch: bool = True) -> None:
+        """modules: those that are known to run. watch: there may be others (a hook on all modules says so, and makes each call of a module slower)."""
+        self.apart, self.watch, self.others = apart, watch, False
+        self.modules = {id(m): m for m in modules}
+        self.modes = [(m, m.training) for m in modules]
         self._buffers: list[tuple[nn.Module, str, Any, Any, int, Any]] = []  # module, name, the buffer, what is in its place, its version, a copy
 
     def note(self, module: nn.Module) -> None:
         if id(module) in self.modules:
             return
+        self.others = True
         self.modules[id(module)] = module
         self.modes.append((module, module.training))
+        self._note_buffers(module)
+
+    def _note_buffers(self, module: nn.Module) -> None:
         for name, b in list(module._buffers.items()):
             if b is None:
                 continue
@@ -69,11 +87,11 @@ class ModulesSeen:
 
     def read(self) -> list[tuple[dict[str, Any], str, Any, int]]:
         """Parameters, and the buffers that the run left alone: where each is kept, its name, itself, its version."""
-        changed = {(id(m), name) for m, name, _ in self.updated()}
+        changed = {(id(m), name) for m, name, _ in self.updated()} if self._buffers else ()
         buffers = [(m._buffers, name, b, b._version) for m, name, b, *_ in self._buffers if (id(m), name) not in changed]
         return [(m._parameters, name, p, p._version) for m in self.modules.values() for name, p in m._parameters.items() if p is not None] + buffers
 
-    def __enter__(self) -> ModulesSeen:
+    def _begin_watching(self) -> None:
         with ModulesSeen._lock:
             if ModulesSeen._count == 0:
                 ModulesSeen._hook = nn.modules.module.register_module_forward_pre_hook(_note_module)
@@ -81,17 +99,25 @@ class ModulesSeen:
         if not hasattr(_local, "inside"):
             _local.inside = []
         _local.inside.append(self)
-        if isinstance(self.block, nn.Module):
-            for module in self.block.modules():
-                self.note(module)
-        return self
 
-    def __exit__(self, kind: object, *unused: object) -> None:
+    def _end_watching(self) -> None:
         _local.inside.remove(self)
         with ModulesSeen._lock:
             ModulesSeen._count -= 1
             if ModulesSeen._count == 0:
                 ModulesSeen._hook.remove()
+
+    def __enter__(self) -> ModulesSeen:
+        if self.watch:
+            self._begin_watching()
+        for module in list(self.modules.values()):
+            if module._buffers:
+                self._note_buffers(module)
+        return self
+
+    def __exit__(self, kind: object, *unused: object) -> None:
+        if self.watch:
+            self._end_watching()
         for module, name, b, there, version, _ in self._buffers:
             if kind is None:
                 changed = there._version != version or module._buffers.get(name) is not there
@@ -99,6 +125,11 @@ class ModulesSeen:
                 known[name, module.training] = known.get((name, module.training), False) or changed
             if self.apart:
                 module._buffers[name] = b
+
+
+@functools.lru_cache(maxsize=None)
+def _has_cuda() -> bool:
+    return torch.cuda.is_available()
 
 
 def inside_transform() -> bool:
@@ -135,58 +166,59 @@ def _autocast_state(device: str) -> tuple[Any, ...]:
 
 
 def autocast_state() -> tuple[tuple[Any, ...], ...]:
-    return (_autocast_state("cpu"), _autocast_state("cuda")) if torch.cuda.is_available() else (_autocast_state("cpu"),)
+    return (_autocast_state("cpu"), _autocast_state("cuda")) if _has_cuda() else (_autocast_state("cpu"),)
 
 
-@contextlib.contextmanager
-def autocast_as(states: tuple[tuple[Any, ...], ...]) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        for device, enabled, dtype, cache in states:
-            if _autocast_state(device) != (device, enabled, dtype, cache):
-                stack.enter_context(torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache))
-        yield
-
-
-@contextlib.contextmanager
-def modes_as(modes: list[tuple[nn.Module, bool]]) -> Iterator[None]:
-    """Training or evaluation, as each module was."""
-    others = [(m, m.training) for m, training in modes if m.training != training]
-    try:
-        for m, now in others:
-            m.training = not now
-        yield
-    finally:
-        for m, now in others:
-            m.training = now
+def autocast_as(states: tuple[tuple[Any, ...], ...]) -> contextlib.AbstractContextManager[Any]:
+    others = [s for s in states if _autocast_state(s[0]) != s]
+    if not others:
+        return contextlib.nullcontext()
+    stack = contextlib.ExitStack()
+    for device, enabled, dtype, cache in others:
+        stack.enter_context(torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache))
+    return stack
 
 
 _ABSENT = object()
 
 
-@contextlib.contextmanager
-def tensors_as(which: list[tuple[dict[str, Any], str, Any, int]]) -> Iterator[None]:
-    """Parameters and buffers that another tensor has replaced since (torch.func.functional_call) are in their places again."""
-    others = [(kept, name, kept.get(name, _ABSENT), t) for kept, name, t, _ in which if kept.get(name) is not t]
-    try:
-        for kept, name, _, t in others:
-            kept[name] = t
-        yield
-    finally:
-        for kept, name, there, _ in others:
+class AsItRan:
+    """Around a further run: the modules are in their modes of the first one; parameters and buffers that another tensor has replaced since
+    (torch.func.functional_call) are in their places again; copies stand in for buffers that the run changes, so that it begins as the first and
+    leaves no trace."""
+
+    def __init__(self, modes: list[tuple[nn.Module, bool]], tensors: list[tuple[dict[str, Any], str, Any, int]],
+                 buffers: list[tuple[nn.Module, str, Any]]) -> None:
+        self.modes, self.tensors, self.buffers = modes, tensors, buffers
+        self._modes: list[tuple[nn.Module, bool]] = []
+        self._places: list[tuple[dict[str, Any], str, Any]] = []  # where, the name, what was there
+
+    def _put(self, kept: dict[str, Any], name: str, tensor: Any) -> None:
+        self._places.append((kept, name, kept.get(name, _ABSENT)))
+        kept[name] = tensor
+
+    def __enter__(self) -> None:
+        try:
+            for m, training in self.modes:
+                if m.training != training:
+                    self._modes.append((m, m.training))
+                    m.training = training
+            for kept, name, t, _ in self.tensors:
+                if kept.get(name) is not t:
+                    self._put(kept, name, t)
+            for m, name, before in self.buffers:
+                b = m._buffers.get(name)
+                if b is not None:
+                    self._put(m._buffers, name, (b if before is None else before).detach().clone())
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *unused: object) -> None:
+        for kept, name, there in reversed(self._places):
             if there is _ABSENT:
-                del kept[name]
+                kept.pop(name, None)
             else:
                 kept[name] = there
-
-
-@contextlib.contextmanager
-def buffers_apart(which: list[tuple[nn.Module, str, Any]]) -> Iterator[None]:
-    """Copies of what these buffers were stand in for them: a further run begins as the first, and leaves no trace."""
-    originals: list[tuple[nn.Module, str, Any, Any]] = [(m, name, m._buffers[name], before) for m, name, before in which if m._buffers.get(name) is not None]
-    try:
-        for m, name, b, before in originals:
-            m._buffers[name] = (b if before is None else before).detach().clone()
-        yield
-    finally:
-        for m, name, b, _ in originals:
-            m._buffers[name] = b
+        for m, training in self._modes:
+            m.training = training

@@ -24,6 +24,7 @@ class Look:
         self.backward_scratch = 0
         self.kinds: list[int] = []
         self.inner = False  # it runs a backward of its own
+        self.closed = False  # it runs no modules but its own
 
     def segment(self, name: str, last: bool) -> dict[str, Any]:
         """As chain.json has it. backward reads what it saved of the boundaries too, from where they are: they are no part of saved_bytes."""
@@ -106,7 +107,7 @@ def look(block: Callable[..., Any], boundary: Boundary, start: Boundary, name: s
     out = Look()
     generators = _context.Generators(_context.cuda_devices(boundary.tensors))
     device = _cuda_of(boundary)
-    with torch.enable_grad(), _context.ModulesSeen(block, apart=True):
+    with torch.enable_grad(), _context.ModulesSeen(_context.modules_of(block), apart=True) as seen:
         earlier, value, one = _go(block, boundary, first, out)
         generators.restore()
         before = 0
@@ -141,7 +142,7 @@ def look(block: Callable[..., Any], boundary: Boundary, start: Boundary, name: s
             out.backward_scratch = _backward_scratch(value, device) // ROUND * ROUND
         if inner:  # while it runs, all that it saves is there
             out.forward_scratch = max(out.forward_scratch, out.saved_bytes)
-        out.inner = inner
+        out.inner, out.closed = inner, not seen.others
     generators.restore()
     del saved, own, value
     boundary.check("a block changes its own input")

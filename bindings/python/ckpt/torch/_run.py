@@ -62,9 +62,16 @@ class Boundary:
     """What passes between two blocks, without its graph: nested containers with tensors in them."""
 
     __slots__ = ("leaves", "spec", "tensors", "versions", "places")
+    leaves: list[tuple[Any, Any]]  # a tensor, and whether a gradient goes to it; or None, and what is no tensor
+    spec: Any  # None: one tensor by itself
 
     def __init__(self, value: Any, name: str | None = None) -> None:
         """name: of the block that gives it to the next one."""
+        if type(value) is torch.Tensor:  # most often
+            tensor = value.detach()
+            self.leaves, self.spec, self.tensors, self.versions = [(tensor, value.requires_grad)], None, [tensor], [tensor._version]
+            self.places = {place_of(tensor): 0} if is_plain(tensor) else {}
+            return
         leaves, self.spec = pytree.tree_flatten(value)
         if name is not None:
             _refuse_hidden(leaves, name)
@@ -75,7 +82,8 @@ class Boundary:
 
     def value(self) -> Any:
         """For a further run: leaves of a graph of their own."""
-        return pytree.tree_unflatten([other if t is None else t.detach().requires_grad_(other) for t, other in self.leaves], self.spec)
+        leaves = [other if t is None else t.detach().requires_grad_(other) for t, other in self.leaves]
+        return leaves[0] if self.spec is None else pytree.tree_unflatten(leaves, self.spec)
 
     def check(self, name: str) -> None:
         for k, (t, version) in enumerate(zip(self.tensors, self.versions)):
@@ -95,7 +103,7 @@ def _geometry(tensor: Any) -> tuple[Any, ...]:
 
 
 class Saved:
-    """Stands for a tensor that a node saved."""
+    """Stands for a tensor that a node saved, and that is not there all the time."""
 
     __slots__ = ("run", "block", "kind", "tensor", "version", "index", "geometry", "told", "__weakref__")
 
@@ -127,6 +135,10 @@ class Saved:
             return view.conj() if conjugated else view
 
 
+# What a node has instead where the tensor is there until backward: itself, its version, and how to call it (how, by which block).
+Kept = tuple[Any, int, tuple[str, str]]
+
+
 class _Enough(BaseException):
     """Ends a further run when all that backward reads is there."""
 
@@ -146,25 +158,28 @@ class Step:
 
 class Program:
     """Actions, and where each block's backward stands in them. kinds[i]: what the tensors are that block i saves, as measured; a hint about memory:
-    results do not depend on it. None: not known. inner[i]: block i was seen to run a backward of its own."""
+    results do not depend on it. None: not known. inner[i]: block i was seen to run a backward of its own. closed[i]: it was seen to run no modules but
+    its own; one that is seen to take another route is watched from then on."""
 
-    def __init__(self, steps: list[Step], count: int, kinds: list[Any] | None = None, inner: list[bool] | None = None) -> None:
+    def __init__(self, steps: list[Step], count: int, kinds: list[Any] | None = None, inner: list[bool] | None = None,
+                 closed: list[bool] | None = None) -> None:
         self.steps = steps
         self.kinds = kinds or [None] * count
-        self.inner = inner or [False] * count
+        self.inner, self.closed = inner or [False] * count, closed or [False] * count
         self.first_backward = next(k for k, s in enumerate(steps) if s.kind == "backward")
         self.backward_at = {s.index: k for k, s in enumerate(steps) if s.kind == "backward"}
-        self.plain = [self._is_plain(i) for i in range(count)]
+        self.stays = [self._stays(i) for i in range(count)]
+        self.plain = [self.stays[i] and self._keeps_boundaries(i) for i in range(count)]
 
-    def _is_plain(self, i: int) -> bool:
-        """What block i saves is kept from its first run to its backward, and so is what it reads of its boundaries: its nodes may have the tensors
-        themselves, at no cost."""
+    def _stays(self, i: int) -> bool:
+        """What block i saves is kept from its first run to its backward: its nodes may have the tensors themselves."""
         runs = [s for s in self.steps if s.kind == "forward" and s.index == i]
-        if not runs[0].saves or any(s.saves for s in runs[1:]):
-            return False
+        dropped = any(s.kind == "drop" and s.index == i for s in self.steps[:self.backward_at[i]])
+        return runs[0].saves and not any(s.saves for s in runs[1:]) and not dropped
+
+    def _keeps_boundaries(self, i: int) -> bool:
+        """And so is what it reads of its boundaries: nothing of it needs a hook."""
         for s in self.steps[:self.backward_at[i]]:
-            if s.kind == "drop" and s.index == i:
-                return False
             if s.kind == "free" and s.index in (i, i + 1) and (self.kinds[i] is None or (INPUT if s.index == i else OUTPUT) in self.kinds[i]):
                 return False
         return True
@@ -195,14 +210,17 @@ class Run:
     """One forward pass and its backwards."""
 
     def __init__(self, blocks: Sequence[Callable[..., Any]], program: Program, names: Sequence[str], *, preserve_rng_state: bool = True,
-                 meter: Meter | None = None, grad_bytes: Sequence[int] = ()) -> None:
+                 meter: Meter | None = None, grad_bytes: Sequence[int] = (), modules: Sequence[list[Any]] | None = None) -> None:
+        """modules: those of each block, where they are known."""
+        self.modules = modules or [_context.modules_of(b) for b in blocks]
         self.blocks, self.program, self.names = blocks, program, names
         self.preserve_rng_state, self.meter, self.grad_bytes = preserve_rng_state, meter, grad_bytes
         self.boundaries: dict[int, Boundary] = {}
         self.first: list[_First | None] = [None] * len(blocks)
         self.running: Any = None  # of the block that is in its first run: what is known so far
         self.full = [False] * len(blocks)  # what the block saved is there
-        self.plain = program.plain if meter is None else [False] * len(blocks)  # a meter sees what goes through hooks
+        # A meter sees what goes through hooks.
+        self.plain, self.stays = (program.plain, program.stays) if meter is None else ([False] * len(blocks),) * 2
         self.at = 0
         self.lock = threading.RLock()
 
@@ -227,37 +245,56 @@ class Run:
             self.at += 1
         return value
 
-    def _first_run(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _packing(self, step: Step, first: _First, perhaps_outputs: list[Saved]) -> Callable[[Any], Any]:
+        """What a node of this first run keeps in a tensor's place. It is called for each saved tensor, a hundred times a step and more."""
         i = step.index
-        first, inputs, kinds = _First(), self.boundaries[i], self.program.kinds[i]
-        first.generators = _context.Generators(_context.cuda_devices(inputs.tensors)) if self.preserve_rng_state else None
-        first.autocast, first.inner = _context.autocast_state(), self.program.inner[i]
-        packed: list[Any] = []
-        first.saved, first.tensors = packed, []
-        perhaps_outputs: list[Saved] = []  # held until the block is done
+        kinds, packed, stays = self.program.kinds[i] or (), first.saved, self.stays[i]
+        expected = len(kinds)
+        outside, inside = ("read by", self.names[i]), ("inside", self.names[i])
 
-        def pack(tensor: Any) -> Saved:
+        def kept(tensor: Any, what: tuple[str, str]) -> Kept:
+            packed.append(None)
+            return (tensor if tensor.is_leaf else tensor.detach()), tensor._version, what
+
+        def pack(tensor: Any) -> Any:
             k = len(packed)
-            known = kinds[k] if kinds is not None and k < len(kinds) else OWN
-            place = place_of(tensor) if tensor.layout is torch.strided else 0
+            known = kinds[k] if k < expected else None
+            if known == OUTSIDE:
+                return kept(tensor, outside)
+            if known != OWN:
+                place = place_of(tensor) if tensor.layout is torch.strided else 0
+                inputs = self.boundaries[i]  # here, not outside: nodes keep this function, and what it refers to
+                if place and place in inputs.places:
+                    saved = Saved(self, i)
+                    saved.alias(INPUT, inputs, tensor)
+                    packed.append(None)
+                    return saved
+                if not place or tensor.is_leaf and tensor.requires_grad:  # parameters: somebody else's memory
+                    return kept(tensor, outside)
+            elif stays:
+                return kept(tensor, inside)
             saved = Saved(self, i)
-            reference = None
-            if place and place in inputs.places:
-                saved.alias(INPUT, inputs, tensor)
-            elif known == OUTSIDE or not place or tensor.is_leaf and tensor.requires_grad:
-                saved.kind = OUTSIDE  # parameters, masks: somebody else's memory
+            saved.told = (tensor.shape, tensor.dtype, tensor.device)
+            packed.append(weakref.ref(saved))
+            if step.saves or first.inner or known == OUTPUT:
                 saved.hold(tensor if tensor.is_leaf else tensor.detach())
-            else:
-                saved.told = (tensor.shape, tensor.dtype, tensor.device)
-                reference = weakref.ref(saved)
-                if step.saves or first.inner or known == OUTPUT:
-                    saved.hold(tensor if tensor.is_leaf else tensor.detach())
+                if known != OWN:
                     perhaps_outputs.append(saved)
-            packed.append(reference)
             return saved
 
+        return pack
+
+    def _first_run(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        i = step.index
+        first, inputs = _First(), self.boundaries[i]
+        first.generators = _context.Generators(_context.cuda_devices(inputs.tensors)) if self.preserve_rng_state else None
+        first.autocast, first.inner = _context.autocast_state(), self.program.inner[i]
+        first.saved, first.tensors = [], []
+        perhaps_outputs: list[Saved] = []  # held until the block is done
+        pack = self._packing(step, first, perhaps_outputs)
         block = self.blocks[i]
-        with contextlib.nullcontext() if self.plain[i] else torch.autograd.graph.saved_tensors_hooks(pack, _unpack), _context.ModulesSeen(block) as seen:
+        with contextlib.nullcontext() if self.plain[i] else torch.autograd.graph.saved_tensors_hooks(pack, _unpack), \
+                _context.ModulesSeen(self.modules[i], watch=not self.program.closed[i]) as seen:
             first.modes = seen.modes
             self.running = first, seen
             try:
@@ -270,6 +307,8 @@ class Run:
             raise RuntimeError(f"{error}. It could not run again from it: put a module with inplace=True behind the one that makes its input") from None
         first.buffers = seen.updated()
         first.tensors = seen.read()
+        if not self.plain[i] and len(first.saved) != len(self.program.kinds[i] or ()):
+            self.program.closed[i] = False
         self.first[i], self.full[i] = first, step.saves
         output = Boundary(value, self.names[i] if i + 1 < len(self.blocks) else None)
         reads_output = False
@@ -282,7 +321,7 @@ class Run:
         if i + 1 < len(self.blocks) or reads_output:
             self.boundaries[i + 1] = output
         self._measure()
-        del inputs, perhaps_outputs  # nodes may keep `pack`, and with it what it refers to
+        perhaps_outputs.clear()  # nodes may keep `pack`, and with it what it refers to
         return value
 
     def _saved(self, i: int) -> list[Saved]:
@@ -317,24 +356,24 @@ class Run:
         inputs.check(f"the input of {self.names[i]}")
         made: list[tuple[Saved, Any]] = []
         count, expected = 0, len(first.saved)
-        known = {*inputs.places, *(place_of(t) for _, _, t, _ in first.tensors)}
-        unwritten = [False, False]
+        may_end = capture and not output and _MAY_END_EARLY
+        unwritten = False
 
         def pack(tensor: Any) -> Any:
-            nonlocal count
+            nonlocal count, unwritten
             count += 1
             reference = first.saved[count - 1] if capture and count <= expected else None
             saved = reference() if reference is not None else None
-            if saved is not None and saved.kind == OWN:
-                told = (tensor.shape, tensor.dtype, tensor.device)
-                if saved.told != told:
-                    raise CheckError(f"{self.names[i]} saved another tensor when it ran again: {_told(told)} instead of {_told(saved.told)} "
-                                     f"(number {count} of {expected}): its forward must do the same each time")
+            if saved is not None:
+                if saved.told != (tensor.shape, tensor.dtype, tensor.device):
+                    raise CheckError(f"{self.names[i]} saved another tensor when it ran again: {_told((tensor.shape, tensor.dtype, tensor.device))} "
+                                     f"instead of {_told(saved.told)} (number {count} of {expected}): its forward must do the same each time")
                 made.append((saved, tensor.detach()))
-            # What no gradient goes to may be written only after it is saved: the noise of RReLU. Its kernel must be waited for.
-            unwritten[:] = unwritten[1], not tensor.requires_grad and place_of(tensor) not in known
-            if capture and not output and count == expected and _MAY_END_EARLY and not any(unwritten):
-                raise _Enough
+            if may_end and expected - 1 <= count <= expected:
+                # What no gradient goes to may be written only after it is saved: the noise of RReLU. Its kernel must be waited for.
+                before, unwritten = unwritten, not tensor.requires_grad and place_of(tensor) not in self._known_places(i)
+                if count == expected and not before and not unwritten:
+                    raise _Enough
             return tensor.detach() if first.inner else None
 
         ahead = _context.Generators(_context.cuda_devices(inputs.tensors)) if first.generators is not None else None
@@ -342,8 +381,8 @@ class Run:
         try:
             if first.generators is not None:
                 first.generators.restore()
-            with torch.enable_grad(), _context.autocast_as(first.autocast), _context.modes_as(first.modes), \
-                    _context.tensors_as(first.tensors), _context.buffers_apart(first.buffers), \
+            with torch.enable_grad(), _context.autocast_as(first.autocast), \
+                    _context.AsItRan(first.modes, first.tensors, first.buffers), \
                     torch.autograd.graph.saved_tensors_hooks(pack, _own):
                 args, kwargs = inputs.value() if i == 0 else ((inputs.value(),), {})
                 value = self.blocks[i](*args, **kwargs)
@@ -356,6 +395,11 @@ class Run:
         for saved, tensor in made:
             saved.hold(tensor)
         return (count if complete else None), value
+
+    def _known_places(self, i: int) -> set[int]:
+        """What was there before block i ran: its input, parameters, buffers."""
+        first = self.first[i]
+        return {*self.boundaries[i].places, *(place_of(t) for _, _, t, _ in first.tensors)} if first is not None else set()
 
     def _release(self, step: Step) -> None:
         i = step.index
@@ -370,7 +414,7 @@ class Run:
                 self.boundaries.pop(i + 1, None)
 
     def _empty(self, i: int) -> None:
-        if self.plain[i]:
+        if self.stays[i]:
             return
         for saved in self._saved(i):
             if saved.kind == OWN:
@@ -407,7 +451,7 @@ class Run:
             i = saved.block
             if self.first[i] is None:
                 self._make_now(saved)
-            if saved.kind == OUTSIDE or self.first[i] is None:
+            if self.first[i] is None:
                 return self._tensor(saved)
             if self.first[-1] is None:
                 raise UnsupportedError(f"backward reaches {self.names[i]} from inside a later block, expected a block's own backward to end in the "
@@ -428,7 +472,7 @@ class Run:
         if saved.tensor is None:
             raise CheckError(f"{self.names[i]} did not save a tensor of {_told(saved.told)} again: its forward must do the same each time")
         if saved.tensor._version != saved.version:
-            raise changed(f"{'read by' if saved.kind == OUTSIDE else 'inside'} {self.names[i]}", saved.tensor, saved.version)
+            raise changed(f"inside {self.names[i]}", saved.tensor, saved.version)
         return saved.tensor
 
     def _make_now(self, saved: Saved) -> None:
@@ -460,8 +504,17 @@ def _told(what: tuple[Any, Any, Any]) -> str:
     return f"{dtype} {list(shape)} on {device}"
 
 
-def _unpack(saved: Saved) -> Any:
-    return saved.run.tensor_of(saved)
+def _unpack(saved: Saved | Kept) -> Any:
+    if isinstance(saved, tuple):
+        tensor, version, what = saved
+        if tensor._version != version:
+            raise changed(" ".join(what), tensor, version)
+        return tensor
+    # Most often the program stands at this block's backward already, and what the node saved is there.
+    run, tensor = saved.run, saved.tensor
+    if tensor is None or run.meter is not None or run.at != run.program.backward_at[saved.block] or tensor._version != saved.version:
+        return run.tensor_of(saved)
+    return tensor
 
 
 def _own(tensor: Any) -> Any:
