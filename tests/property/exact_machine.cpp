@@ -161,5 +161,66 @@ TEST(ExactOnTheMachine, WithEveryFlag) {
   EXPECT_GT(totals.chains, 500u / (kSlow * kSlow));
 }
 
+// Segments of which a run for what they save alone ends early: one kernel makes that and the rest, and the first can also be made by itself.
+RandomGraph graph_that_ends_early(uint64_t seed) {
+  Genes genes = Genes::endless(seed ^ 0xea51ull << 32);
+  const auto number = [&](uint32_t most) { return 1 + genes.below(most); };
+  RandomGraph r;
+  r.graph.rule.alignment_bytes = 1;
+  r.graph.add_input(number(8), 0, true, genes.one_in(2) ? CKPT_GRAD_NONE : CKPT_GRAD_ARENA);
+  for (uint32_t i = 0; i < 2 + seed % 2; ++i) {
+    const uint32_t early = number(6), late = genes.one_in(8) ? 0 : number(4), extra = genes.one_in(3) ? number(3) : 0;
+    std::vector<Item> slots(2 + (extra != 0)), outputs(1);
+    const auto set = [](Item *item, const char *name, size_t bytes, uint32_t cost) { item->name = name, item->bytes = bytes, item->cost_seconds = cost; };
+    set(&slots[0], "saved", number(9), early);
+    slots[0].flags = CKPT_SLOT_ALONE;
+    set(&slots[1], "rest", genes.one_in(2) ? 0 : number(3), early + late);
+    slots[1].flags = CKPT_SLOT_TRANSIENT;
+    if (genes.one_in(2)) slots[1].flags |= CKPT_SLOT_RECOMPUTE;
+    slots[0].group = slots[1].group = 1;
+    set(&outputs[0], "out", number(8), genes.below(2));
+    outputs[0].reads.set(1);
+    if (extra != 0) {
+      set(&slots[2], "more", number(5), extra);
+      slots[2].reads.set(genes.below(2));
+      if (genes.one_in(2)) outputs[0].reads.set(2);
+    }
+    if (genes.one_in(4)) outputs[0].flags |= CKPT_OUTPUT_BACKWARD_READS;
+    const uint32_t input_flags = genes.one_in(4) ? uint32_t{CKPT_INPUT_BACKWARD_IGNORES} : 0;
+    Result<Shape> shape = Shape::create("n" + std::to_string(i), std::move(slots), std::move(outputs), {input_flags}, genes.below(3), genes.below(3), true, false);
+    EXPECT_TRUE(shape.ok()) << last_error();
+    r.graph.shapes.push_back(std::make_shared<const Shape>(std::move(*shape)));
+    const uint32_t latest[] = {r.graph.value_count() - 1};
+    r.graph.nodes[r.graph.add_node(r.graph.shapes.back().get(), latest, nullptr, nullptr)].backward_seconds = number(6);
+  }
+  r.roots = default_roots(r.graph);
+  return r;
+}
+
+TEST(ExactOnTheMachine, KernelsThatMayEndEarly) {
+  Totals totals;
+  for (uint64_t seed = 0; seed < 1500 / (kSlow * kSlow); ++seed) {
+    const Planning p(graph_that_ends_early(seed));
+    if (!Brute::can(p.graph)) continue;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Brute brute(p.graph, p.roots);
+    const std::unique_ptr<exact::Planner> planner = exact::Planner::create(p.graph, p.gradients, CKPT_CLASS_DEFAULT);
+    ASSERT_NE(planner, nullptr);
+    const size_t least = planner->minimum_load();
+    ASSERT_GE(least, brute.least_peak());
+    totals.minimum_above += least > brute.least_peak();
+    ++totals.chains;
+    size_t load = size_t{1} << 40;
+    for (exact::Answer a; load >= least && planner->solve(load, 0, &a) == CKPT_OK; load = a.load - 1) {
+      ASSERT_NO_FATAL_FAILURE(ask(planner.get(), p, brute, a.load, &totals));
+      // What is made at least once bounds every program; a plan with room for all has no gap.
+      if (load > a.load && load == size_t{1} << 40) { ASSERT_LE(a.overhead_seconds, a.universal_bound_seconds + p.slack()); }
+    }
+  }
+  totals.print("ends early");
+  EXPECT_GT(totals.chains, 1000u / (kSlow * kSlow));
+  EXPECT_LE(totals.gap / totals.questions, 0.005);
+}
+
 }  // namespace
 }  // namespace plan_test

@@ -17,6 +17,45 @@ Bytes slot_bytes(const Graph &graph, uint32_t i, const Bits &slots) {
   return sum;
 }
 
+// What is made at least once if `want` is, whichever slots are made by themselves: all that only a kernel makes.
+Bits forced(const Shape &s, const Bits &want) {
+  Bits alone;
+  for (uint32_t k = 0; k < s.slot_count(); ++k)
+    if (s.item(k).flags & CKPT_SLOT_ALONE) alone.set(k);
+  Bits out, open = want - alone;
+  while (!open.empty()) {
+    Bits found;
+    open.each([&](uint32_t k) {
+      out.set(k);
+      found |= s.item(k).reads;
+      for (uint32_t m = 0; s.item(k).group != 0 && m < s.item_count(); ++m)
+        if (s.item(m).group == s.item(k).group) {
+          found.set(m);
+          found |= s.item(m).reads;
+        }
+    });
+    open = found - out - alone;
+  }
+  return out;
+}
+
+// Slots that can also be made by themselves, and for which nothing but that or their group's kernel is a way to make them, and that the
+// cheaper one: whatever a program does, it pays what closure() says.
+bool one_way(const Graph &graph, uint32_t i) {
+  const Shape &s = *graph.nodes[i].shape;
+  for (uint32_t k = 0; k < s.slot_count(); ++k) {
+    if (!(s.item(k).flags & CKPT_SLOT_ALONE)) continue;
+    double kernel = 0;
+    for (uint32_t m = 0; m < s.item_count(); ++m) {
+      if (m == k || s.item(m).group != s.item(k).group || s.item(m).group == 0) continue;
+      if (m < s.slot_count() && (s.item(m).flags & CKPT_SLOT_ALONE)) return false;
+      kernel += graph.seconds_of(i, m);
+    }
+    if (!s.item(k).reads.empty() || graph.seconds_of(i, k) > kernel) return false;
+  }
+  return true;
+}
+
 std::vector<uint64_t> kind_key(const Chain &chain, uint32_t i) {
   const Graph &graph = *chain.graph;
   const Link &l = chain.links[i];
@@ -83,25 +122,14 @@ void UniversalBound::add_choices(const Chain &chain, uint32_t i, Segment *out) c
   const Graph &graph = *chain.graph;
   const Shape &s = *graph.nodes[i].shape;
   const Link &l = chain.links[i];
-  bool own_cost = false;
-  for (uint32_t k = 0; k < s.slot_count(); ++k) own_cost |= (s.item(k).flags & CKPT_SLOT_ALONE) != 0;
+  const bool own_cost = !one_way(graph, i);
   const Bits needed = l.runs ? s.needed() : Bits{}, keep = s.keep() & s.slots();
   const Bits barred = (i + 1 == chain.size() ? Bits{} : s.again()) | (l.rerun ? Bits{} : s.slots() - keep);
   // Two ways to make one slot, or too many sets: nothing is claimed of this segment.
   if (own_cost || (s.slots() - keep - barred).count() > kExactSlots) {
     out->choices.push_back({static_cast<double>(slot_bytes(graph, i, keep)), 0, true});
-    const Bits made = s.closure(needed | l.first_outputs, Bits{}).todo;
-    if (!own_cost) {
-      out->base = graph.seconds(i, {made, {}});
-      return;
-    }
-    // Items that no kernel makes which something else might make too.
-    made.each([&](uint32_t k) {
-      bool alone = false;
-      for (uint32_t j = 0; j < s.item_count(); ++j)
-        alone |= (s.item(j).group == s.item(k).group || j == k) && s.item(k).group != 0 && j < s.slot_count() && (s.item(j).flags & CKPT_SLOT_ALONE);
-      if (!alone && !s.whole()) out->base += graph.seconds_of(i, k);
-    });
+    const Bits made = own_cost ? forced(s, needed | l.first_outputs) : s.closure(needed | l.first_outputs, Bits{}).todo;
+    out->base = graph.seconds(i, {made, {}});
     return;
   }
   const auto seconds = [&](const Bits &want, const Bits &live) { return graph.seconds(i, s.closure(want, live)); };
