@@ -14,6 +14,7 @@ from torch.nn import functional
 import ckpt
 import ckpt.torch
 import models
+from ckpt.torch._measure import look_all
 
 
 class Models(Equal):
@@ -351,6 +352,58 @@ class Memory(Equal):
         for _ in range(3):
             ckpt.torch.Budgeted(model).plan_for(x)
         self.assertEqual(live_bytes(), before)
+
+
+class EarlyEnds(Equal):
+    """A further run for what is saved alone ends when that is there: the plan knows what it saves by that."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.model, self.x = models.gpt(8, 16, 2), torch.randn(2, 8, 16)
+        self.blocks = list(self.model)
+
+    def planned(self, budget, enough):
+        looks, start = look_all(self.blocks, [str(k) for k in range(8)], (self.x,), {})
+        for one in looks:
+            one.seconds, one.enough_seconds = 1.0, enough
+        return ckpt.torch.Planned(self.blocks, looks, start, budget, "auto")
+
+    @staticmethod
+    def again(planned, enough):
+        """Seconds of further runs: those that give no output take `enough`."""
+        seen, sum_of = set(), 0
+        for s in planned.program.steps:
+            if s.kind == "forward":
+                sum_of += 0 if s.index not in seen else 1 if s.output else enough
+                seen.add(s.index)
+        return sum_of
+
+    def test_plans(self):
+        whole = self.planned(None, 1.0)
+        for point in whole.chain.curve():
+            late, early = self.planned(point.budget_bytes, 1.0), self.planned(point.budget_bytes, 0.75)
+            self.assertAlmostEqual(late.plan.summary.recompute_seconds, self.again(late, 1))
+            self.assertAlmostEqual(early.plan.summary.recompute_seconds, self.again(early, 0.75))
+            self.assertLessEqual(self.again(early, 0.75), self.again(late, 0.75) + 1e-9)
+            self.assertEqual(early.plan.summary.minimum_budget_bytes, late.plan.summary.minimum_budget_bytes)
+            self.assertLessEqual(early.plan.summary.universal_gap_seconds, early.plan.summary.recompute_seconds + 1e-9)
+        # Two thirds of the bytes: single blocks are run again, and none for its output.
+        early = self.planned(whole.plan.arena_bytes * 2 // 3, 0.75)
+        self.assertAlmostEqual(self.again(early, 0.75), 0.75 * self.again(early, 1))
+
+    @unittest.skipUnless(MODERN, "PyTorch 1 runs to the end")
+    def test_what_is_measured(self):
+        looks, _ = look_all(self.blocks, [str(k) for k in range(8)], (self.x,), {})
+        for one in looks:  # all but the second product of the MLP and a sum
+            self.assertLess(one.enough_seconds, one.seconds)
+            self.assertGreater(one.enough_seconds, 0)
+            self.assertEqual((one.seconds, one.enough_seconds), (looks[0].seconds, looks[0].enough_seconds))
+        late = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.RReLU()).train() for _ in range(3)])
+        for one in look_all(list(late), ["a", "b", "c"], (self.x,), {})[0]:  # its noise is written after it is saved
+            self.assertEqual(one.enough_seconds, one.seconds)
+
+    def test_gradients_and_peaks(self):
+        self.check(self.model, self.x)
 
 
 class Checkpoint(Equal):

@@ -171,7 +171,8 @@ def _plain_value(value: Any) -> Any:
 
 class Budgeted(nn.Module):
     """An nn.Sequential, or a list of blocks, that runs within `budget`. The first step of each new shape looks at the blocks (two extra
-    forward passes) and plans; BudgetError says the smallest budget that works. budget None: everything is stored. Costs are measured, so
+    forward passes) and plans; BudgetError says the smallest budget that works. A block that runs again for what it saves alone ends when
+    that is there, and plans count on it; modules of one class that save the same shapes count as equally fast. budget None: everything is stored. Costs are measured, so
     plans may differ between processes: blocks with collectives (SyncBatchNorm) want checkpoint_sequential(segments=...) instead."""
 
     def __init__(self, module: Any, budget: Bytes | None = None, *, strategy: str = "auto", preserve_rng_state: bool = True, measure: bool = False) -> None:

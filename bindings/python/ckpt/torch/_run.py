@@ -147,6 +147,12 @@ class _Enough(BaseException):
 _MAY_END_EARLY = int(torch.__version__.split(".")[0]) >= 2
 
 
+def may_end_early(written: list[bool]) -> bool:
+    """Whether a further run may end when its last tensor is saved. written: of the last two that are saved, whether they are written by then.
+    What no gradient goes to may be written only afterwards: the noise of RReLU. Its kernel must be waited for."""
+    return _MAY_END_EARLY and all(written)
+
+
 class Step:
     """An action of a program: kind, block (or boundary), and what a forward keeps."""
 
@@ -356,11 +362,11 @@ class Run:
         inputs.check(f"the input of {self.names[i]}")
         made: list[tuple[Saved, Any]] = []
         count, expected = 0, len(first.saved)
-        may_end = capture and not output and _MAY_END_EARLY
-        unwritten = False
+        may_end = capture and not output
+        written: list[bool] = []  # of the last two
 
         def pack(tensor: Any) -> Any:
-            nonlocal count, unwritten
+            nonlocal count
             count += 1
             reference = first.saved[count - 1] if capture and count <= expected else None
             saved = reference() if reference is not None else None
@@ -370,9 +376,8 @@ class Run:
                                      f"instead of {_told(saved.told)} (number {count} of {expected}): its forward must do the same each time")
                 made.append((saved, tensor.detach()))
             if may_end and expected - 1 <= count <= expected:
-                # What no gradient goes to may be written only after it is saved: the noise of RReLU. Its kernel must be waited for.
-                before, unwritten = unwritten, not tensor.requires_grad and place_of(tensor) not in self._known_places(i)
-                if count == expected and not before and not unwritten:
+                written.append(tensor.requires_grad or place_of(tensor) in self._known_places(i))
+                if count == expected and may_end_early(written):
                     raise _Enough
             return tensor.detach() if first.inner else None
 
