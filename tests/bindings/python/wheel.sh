@@ -13,7 +13,9 @@ if ! "$folder/venv/bin/pip" install --quiet --disable-pip-version-check "scikit-
   exit 77
 fi
 # Without the CUDA plugin, which takes its time to compile and is built by the library's own build.
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check -C cmake.define.CKPT_CUDA=OFF "$source/bindings/python"
+# Compilers and options as in the library's own build, so that the compiler cache has most of it.
+CC=cc CXX=c++ "$folder/venv/bin/pip" install --quiet --disable-pip-version-check -C cmake.define.CKPT_CUDA=OFF -C cmake.define.CKPT_WERROR=ON \
+  "$source/bindings/python"
 cd "$folder"
 unset PYTHONPATH LD_LIBRARY_PATH
 "$folder/venv/bin/python" -c "import ckpt; ckpt.demo(); print(ckpt.__file__)"
