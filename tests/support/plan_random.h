@@ -10,18 +10,12 @@
 #include <vector>
 
 #include "plan/graph.h"
+#include "support/slow.h"
 
 namespace plan_test {
 
 using namespace ckpt;
 using namespace ckpt::plan;
-
-// Sweeps are shorter where each step is many times slower.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr uint32_t kSlow = 4;
-#else
-inline constexpr uint32_t kSlow = 1;
-#endif
 
 // Numbers from the genes, then zeros: what zero chooses is the simplest case.
 class Genes {

@@ -5,6 +5,7 @@
 
 #include "plan/make_plan.h"
 #include "plan/verify.h"
+#include "support/slow.h"
 #include "unit/plan_chains.h"
 
 namespace ckpt::plan {
@@ -186,7 +187,7 @@ Graph unet(uint32_t levels) {
 }
 
 TEST(PlanAuto, UNet) {
-  const Graph g = unet(5);
+  const Graph g = unet(plan_test::kSlow > 1 ? 4 : 5);
   const size_t top = plan(g, 0, CKPT_STRATEGY_STORE_ALL).prediction.height;
   PlanRequest r;
   size_t minimum = 0;

@@ -4,6 +4,7 @@
 
 #include "../support/ops_laws.h"
 #include "../support/placed.h"
+#include "../support/slow.h"
 
 namespace {
 
@@ -94,7 +95,7 @@ TEST(TapePlaced, ATapesOwnPlansHavePlaces) {
 
 // Nets with skips, several roots, in-place outputs, groups, scratch, and gradients over gradients.
 TEST(TapePlaced, RandomNets) {
-  for (uint32_t seed = 1; seed <= 40; ++seed) {
+  for (uint32_t seed = 1; seed <= 40; seed += plan_test::kSlow) {
     SCOPED_TRACE(seed);
     std::vector<uint32_t> genes;
     uint32_t state = seed * 2654435761u;
@@ -191,7 +192,7 @@ Step step_with(Session &s, Net &net, size_t at, Event &&event) {
 
 TEST(TapePlaced, AnAllocationByTheUserSettlesIt) {
   for (const uint32_t strategy : kStrategies)
-    for (size_t at = 0; at <= 7; ++at)
+    for (size_t at = 0; at <= 7; at += plan_test::kSlow > 1 ? 3 : 1)
       for (const uint32_t side : {0u, uint32_t{CKPT_ARENA_HIGH}}) {
         SCOPED_TRACE(std::string(ckpt_strategy_name(strategy)) + " at " + std::to_string(at));
         Net net = chain(6);
@@ -263,7 +264,7 @@ TEST(TapePlaced, ReadingAndHolding) {
 
 TEST(TapePlaced, AnotherStructureOnTheWay) {
   for (const uint32_t strategy : kStrategies)
-    for (size_t n = 0; n <= 8; ++n) {
+    for (size_t n = 0; n <= 8; n += plan_test::kSlow) {
       SCOPED_TRACE(std::string(ckpt_strategy_name(strategy)) + ", " + std::to_string(n));
       Net net = chain(6), other = chain(n, 48, true);
       Session s(with(strategy));
