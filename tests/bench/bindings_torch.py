@@ -3,13 +3,15 @@
 
     PYTHONPATH=BUILD/tests/bindings/python python3 tests/bench/bindings_torch.py [--json=FILE] [options]
 
-All run in turn, some steps each, several rounds; times are the least CPU seconds of a step (one thread), so that a machine that does other work
-too measures the same. Peaks are the most that PyTorch's CPU allocator had in use in a step beyond what was in use before. "checkpoint" is
+All run in turn, a step each, several rounds; times are CPU seconds of a step (one thread), ratios the median of the rounds', so that a machine that
+does other work too, or at another speed, measures the same. Peaks are the most that PyTorch's CPU allocator had in use in a step beyond what was in use before. "checkpoint" is
 torch.utils.checkpoint around every block; "chunks k" is checkpoint_sequential with k chunks, its time-memory curve. Gradients of
 every run are compared bit by bit with those of plain autograd; a difference ends this with status 1."""
 import argparse
+import ctypes
 import json
 import pathlib
+import statistics
 import sys
 import time
 import warnings
@@ -69,6 +71,14 @@ class Case:
         return [p.grad.clone() for p in self.model.parameters()]
 
 
+def keep_memory():
+    """malloc keeps what is given back: else each run pays for pages that the one before, which needed fewer, let go."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        for parameter, value in ((-1, 2**31 - 1), (-3, 32 << 20)):  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+            libc.mallopt(parameter, value)
+
+
 def every_block(model):
     def run(x):
         for block in model:
@@ -121,8 +131,6 @@ def measure(case, o):
             row["seconds"].append(time.perf_counter() - start)
         print(f"{case.name}: round {number + 1} of {o.rounds}", file=sys.stderr)
     for row in rows:
-        for clock in ("cpu_seconds", "seconds"):
-            row[clock] = min(row[clock])
         if row["run"].startswith("budget"):
             timed = budgeted[int(row["run"].split()[1])]
             metered = ckpt.torch.Budgeted(case.model, timed.budget, measure=True)
@@ -133,6 +141,11 @@ def measure(case, o):
     return rows
 
 
+def ratio(a, b):
+    """Of times: the median of what each round says, whose runs came one after the other."""
+    return statistics.median(x / y for x, y in zip(a["cpu_seconds"], b["cpu_seconds"]))
+
+
 def report(rows):
     plain, every = rows[0], rows[1]
     curve = [r for r in rows if r["run"].startswith("chunks")]
@@ -141,19 +154,19 @@ def report(rows):
         more = ""
         if "predicted_peak_bytes" in r:
             within = [c for c in curve if c["peak_bytes"] <= 1.02 * r["peak_bytes"]]
-            best = min(within, key=lambda c: c["cpu_seconds"], default=None)
-            r["of_best_chunks"] = best and r["cpu_seconds"] / best["cpu_seconds"]
+            best = min(within, key=lambda c: ratio(c, plain), default=None)
+            r["of_best_chunks"] = best and ratio(r, best)
             more = f"{r['predicted_peak_bytes'] / 2**20:9.2f} {r['measured_saved_bytes'] / 2**20:9.2f}   " + (
                 f"{best['run']}: time ratio {r['of_best_chunks']:.3f}" if best else "none")
         elif r["run"].startswith("chunks") and len(curve) > 12 and r not in (curve[0], curve[-1]) and int(r["run"].split()[1]) % 5:
             continue
-        r["time_of_plain"], r["time_of_checkpoint"], r["peak_of_checkpoint"] = (r["cpu_seconds"] / plain["cpu_seconds"], r["cpu_seconds"] / every["cpu_seconds"],
-                                                                                 r["peak_bytes"] / every["peak_bytes"])
-        print(f"     {r['run']:<14} {r['cpu_seconds']:8.3f} {r['time_of_plain']:9.3f} {r['time_of_checkpoint']:9.3f} {r['peak_bytes'] / 2**20:9.1f} "
+        r["time_of_plain"], r["time_of_checkpoint"], r["peak_of_checkpoint"] = ratio(r, plain), ratio(r, every), r["peak_bytes"] / every["peak_bytes"]
+        print(f"     {r['run']:<14} {statistics.median(r['cpu_seconds']):8.3f} {r['time_of_plain']:9.3f} {r['time_of_checkpoint']:9.3f} {r['peak_bytes'] / 2**20:9.1f} "
               f"{r['peak_of_checkpoint']:9.3f}   {more}")
 
 
 def main(o):
+    keep_memory()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     cases = {"gpt": lambda: Case("GPT of 12 blocks", models.gpt(12, o.width, 4, dropout=0.1), torch.randn(o.batch, 64, o.width)),
