@@ -83,7 +83,7 @@ std::string size_text(uint64_t bytes) {
   for (; value >= 1024 && unit < 6; ++unit) value /= 1024;
   char text[64];
   if (unit == 0) std::snprintf(text, sizeof text, "%" PRIu64 " B", bytes);
-  else std::snprintf(text, sizeof text, "%.2f %s (%" PRIu64 ")", value, kUnits[unit], bytes);
+  else std::snprintf(text, sizeof text, "%.2f %s (%" PRIu64 ")", std::ceil(value * 100) / 100, kUnits[unit], bytes);  // as a budget it suffices
   return text;
 }
 

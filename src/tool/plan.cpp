@@ -116,9 +116,17 @@ void print_explanations(const std::vector<ckpt_explanation> &all, const ChainNam
     std::printf("%-4s  %s, %s: %s\n", e.kept ? "keep" : "drop", name_of(names, e.what, e.index, e.item).c_str(), size_text(e.bytes).c_str(), because_sentence(e).c_str());
 }
 
-void print_summary(const ckpt_plan_summary &s, size_t minimum) {
+// "auto: store_all" where auto found that this strategy is the fastest.
+std::string strategy_text(const ckpt_plan_summary &s, uint32_t asked) {
+  const std::string made = ckpt_strategy_name(s.strategy);
+  return asked == s.strategy ? made : ckpt_strategy_name(asked) + (": " + made);
+}
+
+void print_summary(const ckpt_plan_summary &s, uint32_t asked, size_t minimum) {
   const double step = s.forward_seconds + s.backward_seconds, percent = step > 0 ? 100 * s.recompute_seconds / step : 0;
-  std::printf("status      %s, class %s, strategy %s\n", status_name(s.status), class_text(s.plan_class), ckpt_strategy_name(s.strategy));
+  const std::string strategy = strategy_text(s, asked);
+  if (asked == CKPT_STRATEGY_AUTO) std::printf("status      %s, class %s, strategy %s\n", status_name(s.status), class_text(s.plan_class), strategy.c_str());
+  else std::printf("status      %s, strategy %s\n", status_name(s.status), strategy.c_str());
   std::printf("budget      %s\nminimum     %s\n", s.budget_bytes != 0 ? size_text(s.budget_bytes).c_str() : "none", size_text(minimum).c_str());
   std::printf("peak        %s live, %s arena, %s held after the forward pass\n", size_text(s.peak_bytes).c_str(), size_text(s.arena_bytes).c_str(), size_text(s.held_bytes).c_str());
   std::printf("time        forward %s, backward %s, recompute %s (%.2f %%)\n", seconds_text(s.forward_seconds).c_str(), seconds_text(s.backward_seconds).c_str(), seconds_text(s.recompute_seconds).c_str(), percent);
@@ -172,7 +180,8 @@ int curve(const Options &o, const ckpt_chain *chain, const ckpt_plan_desc &desc)
   check(ckpt_plan_minimum_budget(chain, &desc, &minimum));
   const uint32_t searched = desc.strategy == CKPT_STRATEGY_AUTO ? (desc.plan_class != 0 ? desc.plan_class : uint32_t{CKPT_CLASS_SIGMA_S_W}) : 0;
   if (o.json) print({{"status", "INFEASIBLE"}, {"class", class_text(searched)}, {"budget_bytes", o.budget}, {"minimum_budget_bytes", minimum}});
-  throw Failure(kInfeasible, o.chain + ": --budget is " + std::to_string(o.budget) + " bytes, expected at least " + std::to_string(minimum) + ", the smallest budget that works");
+  const std::string with = desc.strategy == CKPT_STRATEGY_AUTO ? "" : std::string(" with strategy ") + ckpt_strategy_name(desc.strategy);
+  throw Failure(kInfeasible, o.chain + ": --budget is " + std::to_string(o.budget) + " bytes, expected at least " + std::to_string(minimum) + ", the smallest budget that works" + with);
 }
 
 int plan(const Options &o) {
@@ -205,7 +214,7 @@ int plan(const Options &o) {
     print(result);
     return kGood;
   }
-  print_summary(s, minimum);
+  print_summary(s, desc.strategy, minimum);
   if (o.explain) print_explanations(explanations, names);
   return kGood;
 }

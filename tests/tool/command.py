@@ -110,7 +110,20 @@ class Plan(Case):
         self.assertEqual(json.loads(done.stdout), {"status": "INFEASIBLE", "class": "sigma+s+w", "budget_bytes": minimum - 1, "minimum_budget_bytes": minimum})
         self.assertEqual(done.stderr.count("\n"), 1)
         self.refused(rf"^ckpt: c.json: --budget is {minimum - 1} bytes, expected at least {minimum}, ", "plan", "c.json", "--budget", minimum - 1, status=2)
-        self.refused(r"the smallest budget that works", "plan", "c.json", "--budget", "1", "--strategy", "store_all", status=2)
+        self.refused(r"the smallest budget that works with strategy store_all$", "plan", "c.json", "--budget", "1", "--strategy", "store_all", status=2)
+
+    def test_what_is_printed_may_be_typed(self):
+        """A size in MiB with two digits is no less than the bytes beside it."""
+        segment = '{"name": "%d", "forward_seconds": 1, "backward_seconds": 2, "output_bytes": 3015841, "saved_bytes": 12345677}'
+        self.file("c.json", '{"input": {"bytes": 1234567}, "segments": [%s]}' % ", ".join(segment % k for k in range(5)))
+        text = self.run_ckpt("plan", "c.json").stdout
+        self.assertRegex(text, r"(?m)^status +OPTIMAL, class [a-z+]+, strategy auto: store_all$")
+        size = re.search(r"(?m)^minimum +([0-9.]+) MiB \((\d+)\)$", text)
+        self.assertGreaterEqual(float(size.group(1)) * 2**20, int(size.group(2)))
+        self.assertEqual(self.run_ckpt("plan", "c.json", "--budget", size.group(1) + "MiB").returncode, 0)
+        for line in self.run_ckpt("plan", "c.json", "--curve").stdout.splitlines()[1:]:
+            self.assertEqual(self.run_ckpt("plan", "c.json", "--budget", line.split()[0] + "MiB").returncode, 0, line)
+        self.assertRegex(self.run_ckpt("plan", "c.json", "--strategy", "sqrt").stdout, r"(?m)^status +GAP, strategy sqrt$")
 
     def test_sizes(self):
         self.file("c.json", EXAMPLE)
