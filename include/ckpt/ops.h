@@ -136,7 +136,7 @@ CKPT_API ckpt_status ckpt_ops_gelu_backward(ckpt_ops *ops, const void *in, const
 /* Causal self-attention, softmax(Q K^T / sqrt(channels / heads)) V. qkv [batch, sequence, 3, heads, channels / heads], out
  * [batch, sequence, channels]. Dropout on the weights: element ((b * heads + h) * sequence + i) * sequence + j of the mask of
  * ckpt_ops_dropout_forward; dropout_probability 0: none, philox may be NULL.
- * On CUDA a head has at most 256 channels (else UNSUPPORTED).
+ * On CUDA a head has at most 256 channels (else UNSUPPORTED; layers and models say so when they are created).
  * Plain: keeps weights [batch, heads, sequence, sequence] (before dropout; zero above the diagonal). */
 CKPT_API ckpt_status ckpt_ops_attention_forward(ckpt_ops *ops, const void *qkv, size_t batch, size_t sequence,
                                                 size_t heads, size_t channels, float dropout_probability,

@@ -30,7 +30,7 @@ struct DeviceAdamw {
 
 struct DeviceOps {
   uint32_t version;  // kDeviceOpsVersion
-  uint32_t reserved;
+  uint32_t largest_head;  // channels of a head, at most; 0: any
 
   // `device` is what Table::open gave. The context's own memory (partial sums, cuBLASLt's workspace) grows to the largest need; a
   // growth while the stream is captured is CKPT_ERROR_CAPTURE: run the step once before.

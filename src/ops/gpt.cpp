@@ -135,6 +135,7 @@ ckpt_status ckpt_gpt_create(ckpt_ops *ops, const ckpt_gpt_desc *desc, ckpt_gpt *
   ckpt_gpt_desc mine = {};
   CKPT_OPS_TRY(read_struct(kName, desc, 72, &mine));
   CKPT_OPS_TRY(check(mine));
+  CKPT_OPS_TRY(head_fits(kName, ops, mine.heads, mine.channels));
   try {
     auto gpt = std::make_unique<ckpt_gpt>(ops);
     gpt->shape = mine;

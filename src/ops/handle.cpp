@@ -86,6 +86,12 @@ ckpt_status check_desc(const ckpt_ops_desc &desc) noexcept {
 
 namespace ckpt::ops {
 
+Status head_fits(const char *function, const ckpt_ops *ops, size_t heads, size_t channels) noexcept {
+  const uint32_t most = ops->table->largest_head;
+  if (most == 0 || channels / heads <= most) return CKPT_OK;
+  return fail(CKPT_ERROR_UNSUPPORTED, "%s: desc.channels is %zu for %zu heads, heads of %zu channels, expected at most %u on this device", function, channels, heads, channels / heads, most);
+}
+
 const char *dtype_name(uint32_t dtype) noexcept {
   static constexpr const char *kNames[] = {"float32", "bfloat16", "float16"};
   return dtype < 3 ? kNames[dtype] : "?";

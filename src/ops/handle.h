@@ -52,6 +52,9 @@ const char *dtype_name(uint32_t dtype) noexcept;  // of a CKPT_DTYPE_*
 // Arguments of ckpt_ops_adamw and ckpt_gpt_update; `function` is who was asked. max_norm is the caller's affair.
 Status adamw_step(const char *function, const ckpt_ops *ops, const ckpt_adamw_desc &desc, DeviceAdamw *out_step) noexcept;
 
+// Whether the device has attention for such heads.
+Status head_fits(const char *function, const ckpt_ops *ops, size_t heads, size_t channels) noexcept;
+
 // Memory that a layer keeps, one float.
 Status keep_float(ckpt_ops *ops, float **out) noexcept;
 void drop_float(ckpt_ops *ops, float *kept) noexcept;

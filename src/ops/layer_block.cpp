@@ -264,6 +264,7 @@ extern "C" ckpt_status ckpt_layer_block_create(ckpt_ops *ops, const ckpt_layer_b
                    .probability("desc.dropout_probability", mine.dropout_probability, desc)
                    .probability("desc.attention_dropout_probability", mine.attention_dropout_probability, desc).status());
   CKPT_OPS_TRY(check_numbers(kName, mine));
+  CKPT_OPS_TRY(head_fits(kName, ops, mine.heads, mine.channels));
   return make_layer<Block>(kName, ops, out_layer, [&](Block &block) {
     block.shape = mine;
     return block.build();

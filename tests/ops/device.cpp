@@ -23,6 +23,7 @@ class OnDevice : public testing::Test {
     fake::has_layers = true;
     fake::refuse = CKPT_OK;
     fake::table.version = ckpt::ops::kDeviceOpsVersion;
+    fake::table.largest_head = 0;
   }
   void TearDown() override {
     ckpt_device_close(fake::device);
@@ -391,6 +392,28 @@ TEST_F(DeviceLayers, SlotsHaveTheSizeOfTheirElements) {
   const size_t wide = train_on_device(model, desc_of(), 2).peak, narrow = train_on_device(model, desc_of(CKPT_DTYPE_FLOAT16), 2).peak;
   EXPECT_LT(narrow, wide * 7 / 10);
   EXPECT_GE(narrow, wide / 2);
+}
+
+TEST_F(DeviceLayers, HeadsThatTheDeviceHasNoKernelForAreRefusedAtOnce) {
+  const Handle ops(desc_of());
+  ckpt_gpt_desc model = CKPT_GPT_DESC_INIT;
+  model.layers = model.batch = 1, model.sequence = 4, model.vocabulary = 7, model.heads = 2, model.channels = 10;
+  ckpt_layer_block_desc block = CKPT_LAYER_BLOCK_DESC_INIT;
+  block.batch = 1, block.sequence = 4, block.heads = 2, block.channels = 10;
+  ckpt_gpt *gpt = nullptr;
+  ckpt_layer *layer = nullptr;
+  for (uint32_t most : {0, 5}) {
+    fake::table.largest_head = most;
+    OK(ckpt_gpt_create(ops, &model, &gpt));
+    ckpt_gpt_destroy(gpt);
+    OK(ckpt_layer_block_create(ops, &block, &layer));
+    ckpt_layer_destroy(layer);
+  }
+  fake::table.largest_head = 4;
+  expect_error(ckpt_gpt_create(ops, &model, &gpt), CKPT_ERROR_UNSUPPORTED, {"ckpt_gpt_create", "desc.channels is 10 for 2 heads", "at most 4"});
+  expect_error(ckpt_layer_block_create(ops, &block, &layer), CKPT_ERROR_UNSUPPORTED, {"ckpt_layer_block_create", "at most 4"});
+  EXPECT_EQ(gpt, nullptr);
+  EXPECT_EQ(layer, nullptr);
 }
 
 TEST_F(DeviceLayers, NormIsOnlyThereIfAskedFor) {

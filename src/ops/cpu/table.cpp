@@ -14,7 +14,7 @@ ckpt_status check(void *) { return CKPT_OK; }
 
 const DeviceOps kTable = {
     .version = kDeviceOpsVersion,
-    .reserved = 0,
+    .largest_head = 0,
     .create = nullptr,   // a context belongs to a handle: see handle.cpp
     .destroy = nullptr,
     .describe = describe,

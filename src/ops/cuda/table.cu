@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "ops/cuda/attention_shape.h"
+
 namespace ckpt::ops::cuda {
 namespace {
 
@@ -49,7 +51,7 @@ template <auto kOperation>
 constexpr auto kEntry = &Entry<kOperation>::call;
 
 constexpr DeviceOps kTable = {
-    kDeviceOpsVersion, 0, create, destroy, describe, kEntry<check>,
+    kDeviceOpsVersion, kLargestHead, create, destroy, describe, kEntry<check>,
     kEntry<embedding_forward>, kEntry<embedding_backward>,
     kEntry<linear_forward>, kEntry<linear_residual_forward>, kEntry<linear_backward>,
     kEntry<layernorm_forward>, kEntry<layernorm_backward>, kEntry<gelu_forward>, kEntry<gelu_backward>,
