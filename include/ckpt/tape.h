@@ -318,6 +318,7 @@ CKPT_API const void *ckpt_frame_output_grad(ckpt_frame *frame, uint32_t output);
 /* Backward: NULL: not wanted. *out_accumulate 1: add to what is there; 0: write all of it. With GRAD_OVER_OUTPUT_0 the
  * pointer may equal the output's gradient. */
 CKPT_API void *ckpt_frame_input_grad(ckpt_frame *frame, uint32_t input, int *out_accumulate);
+/* NULL, and of no bytes, in the forward of a segment that has neither slots nor outputs: it computes nothing that a plan counts. */
 CKPT_API void *ckpt_frame_scratch(ckpt_frame *frame);
 
 enum {

@@ -104,7 +104,7 @@ size_t ckpt_frame_bytes(const ckpt_frame *f, uint32_t what, uint32_t k) {
     case CKPT_FRAME_INPUT: return k < s.input_count() ? g.values[f->recording->input_value(*f, k)].bytes : 0;
     case CKPT_FRAME_OUTPUT_GRAD: return k < s.output_count() ? g.values[g.nodes[f->node].first_value + k].grad_bytes : 0;
     case CKPT_FRAME_INPUT_GRAD: return k < s.input_count() ? g.values[f->recording->input_value(*f, k)].grad_bytes : 0;
-    case CKPT_FRAME_SCRATCH: return k != 0 ? 0 : f->mode == Mode::backward ? s.backward_scratch() : s.forward_scratch();
+    case CKPT_FRAME_SCRATCH: return k != 0 || f->scratch == nullptr ? 0 : f->mode == Mode::backward ? s.backward_scratch() : s.forward_scratch();
     default: return 0;
   }
 }

@@ -236,6 +236,38 @@ TEST(TapeSegments, ZeroBytesAreThereAndDistinct) {
     for (uint32_t flags : {0u, uint32_t{CKPT_ARENA_GUARD | CKPT_ARENA_POISON}}) check(net, with(strategy, flags));
 }
 
+TEST(TapeSegments, WhatComputesNothingHasNoScratch) {
+  Session s({});
+  ckpt_segment_desc d = CKPT_SEGMENT_DESC_INIT;
+  d.name = "looks";
+  d.input_count = 1;
+  d.forward_scratch_bytes = 33;
+  d.forward = [](void *user, ckpt_frame *f) -> ckpt_status {
+    EXPECT_EQ(ckpt_frame_scratch(f), nullptr);
+    EXPECT_EQ(ckpt_frame_bytes(f, CKPT_FRAME_SCRATCH, 0), 0u);
+    ++*static_cast<int *>(user);
+    return CKPT_OK;
+  };
+  d.backward = [](void *, ckpt_frame *) -> ckpt_status { return CKPT_OK; };
+  ckpt_segment *segment = nullptr;
+  ASSERT_EQ(ckpt_segment_create(&d, &segment), CKPT_OK) << ckpt_last_error();
+  char data[10] = {};
+  ckpt_input_desc in = CKPT_INPUT_DESC_INIT;
+  in.data = data;
+  in.bytes = sizeof data;
+  ckpt_buffer x = 0;
+  ASSERT_EQ(ckpt_tape_input(s.tape, &in, &x), CKPT_OK);
+  int runs = 0;
+  ckpt_call c = CKPT_CALL_INIT;
+  c.input_count = 1;
+  c.inputs = &x;
+  c.user = &runs;
+  ASSERT_EQ(ckpt_segment_run(s.tape, segment, &c, nullptr), CKPT_OK) << ckpt_last_error();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(ckpt_tape_reset(s.tape), CKPT_OK);
+  ckpt_segment_destroy(segment);
+}
+
 TEST(TapeSegments, SizesOfAUseOverrideTheSegments) {
   Session s({});
   struct Seen { size_t slot, output, input, scratch; } seen{};
