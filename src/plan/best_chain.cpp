@@ -165,6 +165,8 @@ Status BestChain::run(size_t budget, Planned *out) {
   const double class_bound = class_bound_, universal_bound = universal_bound_;
   const bool proved = proved_ && out->prediction.height <= limit && request_.in_flight == 1;
   if (out->prediction.height > limit) CKPT_TRY(lower(limit, load, out));
+  // The lowest program may be of no class, and faster than the best of this one.
+  if (knows_smallest() && smallest_.prediction.height <= limit && smallest_.prediction.seconds() < out->prediction.seconds() * (1 - kEqual)) *out = smallest_;
   certify(class_bound, universal_bound, proved, out);
   const bool late = out->prediction.recompute_count > 0 && out->prediction.seconds() <= base_seconds_ * (1 + kEqual);
   if (out->status == CKPT_PLAN_GAP || late) {

@@ -146,7 +146,7 @@ Status Search::run(size_t budget, Planned *out) {
     Chosen chosen;
     const Status status = choose(load, &chosen);
     if (status == CKPT_ERROR_BUDGET) {
-      *out = std::move(smallest);
+      *out = smallest;
       break;
     }
     CKPT_TRY(status);
@@ -155,6 +155,8 @@ Status Search::run(size_t budget, Planned *out) {
     const size_t excess = out->prediction.height - budget;
     load = load > excess ? std::min(load, std::max(chosen.height, excess)) - excess : 0;
   }
+  // The lowest program comes from another search, and may be faster than what this one has above it.
+  if (smallest.prediction.seconds() < out->prediction.seconds()) *out = std::move(smallest);
   out->minimum_budget = minimum;
   return CKPT_OK;
 }
