@@ -262,22 +262,119 @@ class Graphs(Equal):
             self.assertTrue(torch.equal(b.hidden[0].running_mean, c.hidden[0].running_mean))
 
     def test_module_that_is_registered_nowhere_and_runs_later(self):
-        """In a block that was seen without it: from the second step on."""
+        """In a block that was looked at without it."""
         blocks, copies, x = self.hiding()
         run, other = ckpt.torch.Budgeted(nn.Sequential(*blocks), strategy="every_segment"), nn.Sequential(*copies)
-        for b in blocks + copies:
-            b.uses = False
-        self.same_gradients(run, other, x)
-        self.assertTrue(all(run.latest.program.closed))
-        for b in blocks + copies:
-            b.uses = True
-        self.same_gradients(run, other, x)
-        self.assertFalse(any(run.latest.program.closed[:-1]))
-        for b, c in zip(blocks, copies):
-            c.hidden[0].load_state_dict(b.hidden[0].state_dict())
-        self.same_gradients(run, other, x)
-        for b, c in zip(blocks[:-1], copies):
-            self.assertTrue(torch.equal(b.hidden[0].running_mean, c.hidden[0].running_mean))
+        for k in range(4):
+            for b in blocks + copies:
+                b.uses = k > 0
+            self.same_gradients(run, other, x)
+            for b, c in zip(blocks, copies):
+                self.assertTrue(torch.equal(b.hidden[0].running_mean, c.hidden[0].running_mean))
+
+    def test_what_a_block_saves_is_not_what_the_look_saw(self):
+        """Hints about tensors are about memory alone: outputs and inputs that are saved now and were not then, a parameter for a tensor."""
+        free = nn.Parameter(torch.ones(8))
+
+        class Route(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.route = nn.Linear(8, 8), 0
+
+            def forward(self, v):
+                if self.route == 0:
+                    return (self.inner(v) + 1) * 2
+                if self.route == 1:
+                    return torch.tanh(v * v)
+                if self.route == 2:
+                    return torch.sigmoid(self.inner(v)).exp().sin()
+                return (v + 1) * free
+
+        torch.manual_seed(0)
+        blocks = [Route() for _ in range(5)]
+        copies, x = copy.deepcopy(blocks), torch.randn(4, 8, requires_grad=True)
+        ways = [(0, 0, 0, 0, 0), (2, 2, 2, 2, 2), (0, 1, 2, 0, 1), (1, 2, 0, 3, 2)]
+        for seen in ways:
+            for b, route in zip(blocks, seen):
+                b.route = route
+            for point in ckpt.torch.Budgeted(nn.Sequential(*blocks)).plan_for(x).chain.curve():
+                if point.budget_bytes == 0:
+                    continue
+                run = ckpt.torch.Budgeted(nn.Sequential(*blocks), point.budget_bytes)
+                for taken in (seen, *ways):
+                    for b, c, route in zip(blocks, copies, taken):
+                        b.route = c.route = route
+                    self.same_gradients(run, nn.Sequential(*copies), x)
+                for b, route in zip(blocks, seen):
+                    b.route = route
+        for b in blocks:
+            b.route = 0
+        run = ckpt.torch.Budgeted(nn.Sequential(*blocks), strategy="every_segment")
+        run(x).sum().backward()
+        for b in blocks:
+            b.route = 3
+        y = run(x)
+        with torch.no_grad():
+            free.mul_(3)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            y.sum().backward()
+
+    def test_output_that_is_changed_behind_its_block(self):
+        """A block saves its output, a view of which the same block changes: as plain autograd, and held by nobody afterwards."""
+        class Ends(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm1d(8)
+
+            def forward(self, v):
+                return torch.relu_(self.norm(v).reshape(2, 24))
+
+        torch.manual_seed(0)
+        model, x = nn.Sequential(Ends(), nn.Linear(24, 8), nn.Sigmoid()), torch.randn(6, 8, requires_grad=True)
+        other = copy.deepcopy(model)
+        for point in ckpt.torch.Budgeted(model).plan_for(x).chain.curve():
+            self.same_gradients(ckpt.torch.Budgeted(model, point.budget_bytes), other, x)
+
+    def test_callables_with_attributes_of_our_names(self):
+        class Function:
+            parts = 4
+
+            def __call__(self, v):
+                return v.sin().exp()
+
+        x = torch.randn(3, requires_grad=True)
+        self.same_gradients(ckpt.torch.Budgeted([Function(), torch.sin]), lambda v: torch.sin(Function()(v)), x)
+        self.same_gradients(lambda v: ckpt.torch.checkpoint(Function(), v), Function(), x)
+
+    def test_a_block_on_a_copy_of_its_input_is_in_the_plans_key(self):
+        class InPlace(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.r, self.l, self.k = nn.ReLU(inplace=True), nn.Linear(8, 8), nn.Linear(8, 64)
+
+            def forward(self, v):
+                return torch.tanh(self.k(torch.tanh(self.l(self.r(v)))))
+
+        model, x = nn.Sequential(nn.Identity(), InPlace(), nn.Linear(64, 8)), torch.randn(4, 8)
+        run = ckpt.torch.Budgeted(model, measure=True)
+        model[1].requires_grad_(False)
+        run(x).sum().backward()
+        frozen = run.latest
+        model.requires_grad_(True)
+        run(x).sum().backward()
+        self.assertIsNot(run.latest, frozen)
+        self.assertEqual(run.latest.measured_peak_bytes, run.latest.predicted_peak_bytes)
+
+    def test_norm_that_reads_its_running_mean(self):
+        class Reads(nn.BatchNorm1d):
+            def forward(self, v):
+                return super().forward(v) + self.running_mean.clone()
+
+        torch.manual_seed(0)
+        model, x = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), Reads(4), nn.Tanh()) for _ in range(3)]), torch.randn(8, 4, requires_grad=True)
+        run, other = ckpt.torch.Budgeted(model, strategy="every_segment"), copy.deepcopy(model)
+        for _ in range(3):
+            self.same_gradients(run, other, x)
 
     def test_kept_tensor_that_is_changed(self):
         """A block's own tensors, kept from first run to backward: changing one is found, and named."""

@@ -38,7 +38,7 @@ def _leaves(block: Any) -> Iterator[Any]:
         yield from _leaves(child)
 
 
-class _Together:
+class _Together(_context.Parts):
     """Blocks that run as one."""
 
     def __init__(self, parts: Sequence[Callable[..., Any]]) -> None:
@@ -51,7 +51,7 @@ class _Together:
         return value
 
 
-class _OnCopy:
+class _OnCopy(_context.Parts):
     """A block that changes its input in place, on a copy of it."""
 
     def __init__(self, block: Callable[..., Any]) -> None:
@@ -146,8 +146,7 @@ class Planned:
         self.plan: Plan = self.chain.plan(budget, strategy)
         steps = [Step(a.kind, a.index, bool(a.slots) or not looks[a.index].saved_bytes, bool(a.outputs)) if a.kind == "forward" else Step(a.kind, a.index)
                  for a in self.plan.actions]
-        self.program = Program(steps, len(blocks), [one.kinds for one in looks], [one.inner for one in looks],
-                               [one.closed for one in looks])
+        self.program = Program(steps, len(blocks), [one.kinds for one in looks], [one.inner for one in looks])
         self.meter = Meter()
 
     @property

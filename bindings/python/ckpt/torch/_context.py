@@ -17,26 +17,48 @@ _local = threading.local()
 _changing: weakref.WeakKeyDictionary[nn.Module, dict[tuple[str, bool], bool]] = weakref.WeakKeyDictionary()
 
 
+class Parts:
+    """A block that this package makes of others."""
+
+    parts: list[Any]
+
+
 def modules_of(block: Any) -> list[nn.Module]:
-    """As block.modules(), whose making of names takes longer than all else that is done for a block. Of blocks that run as one: of all its parts."""
+    """As block.modules(), whose making of names takes longer than all else that is done for a block."""
     found: dict[int, nn.Module] = {}
-    todo = [b for b in ([block] if isinstance(block, nn.Module) else getattr(block, "parts", [])) if isinstance(b, nn.Module)]
+    todo = [block]
     while todo:
         module = todo.pop()
-        if id(module) not in found:
+        if isinstance(module, Parts):
+            todo.extend(module.parts)
+        elif isinstance(module, nn.Module) and id(module) not in found:
             found[id(module)] = module
             todo.extend(child for child in module._modules.values() if child is not None)
     return list(found.values())
 
 
+_compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+
+
 def _note_module(module: nn.Module, args: Any) -> None:
+    if _compiling():  # nothing of this belongs into a graph of torch.compile
+        return
     for one in getattr(_local, "inside", ()):
         one.note(module)
 
 
 def _running(module: nn.Module) -> bool:
-    """Running statistics, which what it computes does not read."""
+    """Running statistics, which change without a new version."""
     return isinstance(module, nn.modules.batchnorm._NormBase) and module.training and module.track_running_stats
+
+
+def _reads_running(module: nn.Module) -> bool:
+    """What PyTorch's own forward computes does not depend on them; a subclass's may."""
+    return not type(module).forward.__module__.startswith("torch.nn.modules.")
+
+
+def _copy(buffer: Any) -> Any:
+    return buffer.detach().clone().requires_grad_(buffer.requires_grad)
 
 
 class ModulesSeen:
@@ -47,9 +69,9 @@ class ModulesSeen:
     _hook: Any = None
     _lock = threading.Lock()
 
-    def __init__(self, modules: list[nn.Module], apart: bool = False, watch: bool = True) -> None:
-        """modules: those that are known to run. watch: there may be others (a hook on all modules says so, and makes each call of a module slower)."""
-        self.apart, self.watch, self.others = apart, watch, False
+    def __init__(self, modules: list[nn.Module], apart: bool = False) -> None:
+        """modules: those that are known to run; a hook on all modules finds the others."""
+        self.apart = apart
         self.modules = {id(m): m for m in modules}
         self.modes = [(m, m.training) for m in modules]
         self._buffers: list[tuple[nn.Module, str, Any, Any, int, Any]] = []  # module, name, the buffer, what is in its place, its version, a copy
@@ -57,7 +79,6 @@ class ModulesSeen:
     def note(self, module: nn.Module) -> None:
         if id(module) in self.modules:
             return
-        self.others = True
         self.modules[id(module)] = module
         self.modes.append((module, module.training))
         self._note_buffers(module)
@@ -66,18 +87,22 @@ class ModulesSeen:
         for name, b in list(module._buffers.items()):
             if b is None:
                 continue
-            wanted = self.apart if _running(module) else _changing.get(module, {}).get((name, module.training), True)
-            copy = b.detach().clone() if wanted else None
+            wanted = self.apart or _reads_running(module) if _running(module) else _changing.get(module, {}).get((name, module.training), True)
+            copy = _copy(b) if wanted else None
             there: Any = copy if self.apart and copy is not None else b
             module._buffers[name] = there
             self._buffers.append((module, name, b, there, there._version, copy))
+
+    def stand_ins(self) -> list[Any]:
+        """What was in the places of the buffers."""
+        return [there for _, _, _, there, _, _ in self._buffers]
 
     def updated(self) -> list[tuple[nn.Module, str, Any]]:
         """Buffers that the run changed, in place or by another tensor, and what they were before; None: it makes no difference."""
         out = []
         for module, name, b, there, version, copy in self._buffers:
             if _running(module):
-                out.append((module, name, None))
+                out.append((module, name, copy if _reads_running(module) else None))
             elif there._version != version or module._buffers.get(name) is not there:
                 if copy is None and there._version != version:
                     warnings.warn(f"{type(module).__name__} changed its buffer {name!r}, which it had not done before: a further run in this step "
@@ -108,16 +133,14 @@ class ModulesSeen:
                 ModulesSeen._hook.remove()
 
     def __enter__(self) -> ModulesSeen:
-        if self.watch:
-            self._begin_watching()
+        self._begin_watching()
         for module in list(self.modules.values()):
             if module._buffers:
                 self._note_buffers(module)
         return self
 
     def __exit__(self, kind: object, *unused: object) -> None:
-        if self.watch:
-            self._end_watching()
+        self._end_watching()
         for module, name, b, there, version, _ in self._buffers:
             if kind is None:
                 changed = there._version != version or module._buffers.get(name) is not there
@@ -209,7 +232,7 @@ class AsItRan:
             for m, name, before in self.buffers:
                 b = m._buffers.get(name)
                 if b is not None:
-                    self._put(m._buffers, name, (b if before is None else before).detach().clone())
+                    self._put(m._buffers, name, _copy(b if before is None else before))
         except BaseException:
             self.__exit__()
             raise

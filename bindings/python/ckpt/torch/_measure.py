@@ -28,7 +28,6 @@ class Look:
         self.backward_scratch = 0
         self.kinds: list[int] = []
         self.inner = False  # it runs a backward of its own
-        self.closed = False  # it runs no modules but its own
         self.alike: Any = None  # equal for blocks that do the same work
 
     def segment(self, name: str, last: bool) -> dict[str, Any]:
@@ -36,19 +35,20 @@ class Look:
         reads = [what for what, kind in (("input", INPUT), ("output", OUTPUT)) if kind in self.kinds]
         out: dict[str, Any] = {"name": name, "forward_seconds": self.seconds, "backward_seconds": 2 * self.seconds,
                                "forward_scratch_bytes": self.forward_scratch, "backward_scratch_bytes": self.backward_scratch}
-        early = self.saved_bytes > 0 and self.enough_seconds < WORTH_ENDING * self.seconds
-        if early:
-            # One kernel makes all, for what a whole run takes, whatever is there; what is saved can also be made by itself.
-            run = {"name": "run", "bytes": 0, "cost_seconds": self.seconds, "group": 1, "flags": ["transient", "recompute"]}
-            saved = {"name": "saved", "bytes": self.saved_bytes, "cost_seconds": self.enough_seconds, "group": 1, "alone": True}
-            out["slots"] = [saved, run]
-        else:
+        early = not last and self.saved_bytes > 0 and self.enough_seconds < WORTH_ENDING * self.seconds
+        if not early:
             out["saved_bytes"] = self.saved_bytes
+        if not early and (last or self.output_grad_bytes):
+            return {**out, "backward_reads": reads, "output_bytes": self.output_bytes, "grad_bytes": self.output_grad_bytes}
+        output: dict[str, Any] = {"name": "out", "bytes": self.output_bytes, "cost_seconds": self.seconds, "flags": ["backward_reads"] if "output" in reads else []}
+        if early:
+            # One kernel makes what is saved and the output, for what a whole run takes, whatever is there; the first can also be made by itself.
+            out["slots"] = [{"name": "saved", "bytes": self.saved_bytes, "cost_seconds": self.enough_seconds, "group": 1, "alone": True}]
+            output.update(group=1, reads=[])
         if last or self.output_grad_bytes:
-            out.update(backward_reads=reads, output_bytes=self.output_bytes, grad_bytes=self.output_grad_bytes)
-            return {**out, "output_reads": ["run"]} if early else out
-        output = {"name": "out", "bytes": self.output_bytes, "cost_seconds": 0 if early else self.seconds, "reads": ["run"] if early else [],
-                  "flags": ["no_grad", *(["backward_reads"] if "output" in reads else [])]}
+            output["grad_bytes"] = self.output_grad_bytes
+        else:
+            output["flags"].append("no_grad")
         return {**out, "backward_reads": [r for r in reads if r == "input"], "outputs": [output]}
 
 
@@ -181,7 +181,7 @@ def look(block: Callable[..., Any], boundary: Boundary, start: Boundary, name: s
         out.saved_bytes = bytes_of([t for t, kind in zip(went.saved, out.kinds) if kind == OWN])
         out.seconds = max(min(earlier.seconds, went.seconds), 1e-9)
         out.enough_seconds = min(earlier.enough_seconds, went.enough_seconds)
-        known = {*boundary.places, *(place_of(t) for _, _, t, _ in seen.read())}
+        known = {*boundary.places, *(place_of(t) for _, _, t, _ in seen.read()), *(place_of(t) for t in seen.stand_ins())}
         if out.inner or not may_end_early([wrote or place_of(t) in known for wrote, t in zip(went.wrote[-2:], went.saved[-2:])]):
             out.enough_seconds = out.seconds
         if isinstance(block, torch.nn.Module):
@@ -197,7 +197,7 @@ def look(block: Callable[..., Any], boundary: Boundary, start: Boundary, name: s
             out.backward_scratch = _backward_scratch(value, device) // ROUND * ROUND
         if inner:  # while it runs, all that it saves is there
             out.forward_scratch = max(out.forward_scratch, out.saved_bytes)
-        out.inner, out.closed = inner, not seen.others
+        out.inner = inner
     generators.restore()
     del value, went
     boundary.check("a block changes its own input")

@@ -164,14 +164,12 @@ class Step:
 
 class Program:
     """Actions, and where each block's backward stands in them. kinds[i]: what the tensors are that block i saves, as measured; a hint about memory:
-    results do not depend on it. None: not known. inner[i]: block i was seen to run a backward of its own. closed[i]: it was seen to run no modules but
-    its own; one that is seen to take another route is watched from then on."""
+    results do not depend on it. None: not known. inner[i]: block i was seen to run a backward of its own."""
 
-    def __init__(self, steps: list[Step], count: int, kinds: list[Any] | None = None, inner: list[bool] | None = None,
-                 closed: list[bool] | None = None) -> None:
+    def __init__(self, steps: list[Step], count: int, kinds: list[Any] | None = None, inner: list[bool] | None = None) -> None:
         self.steps = steps
         self.kinds = kinds or [None] * count
-        self.inner, self.closed = inner or [False] * count, closed or [False] * count
+        self.inner = inner or [False] * count
         self.first_backward = next(k for k, s in enumerate(steps) if s.kind == "backward")
         self.backward_at = {s.index: k for k, s in enumerate(steps) if s.kind == "backward"}
         self.stays = [self._stays(i) for i in range(count)]
@@ -265,17 +263,17 @@ class Run:
         def pack(tensor: Any) -> Any:
             k = len(packed)
             known = kinds[k] if k < expected else None
-            if known == OUTSIDE:
+            if known == OUTSIDE or tensor.is_leaf and tensor.requires_grad:  # parameters, masks: somebody else's memory
                 return kept(tensor, outside)
             if known != OWN:
                 place = place_of(tensor) if tensor.layout is torch.strided else 0
                 inputs = self.boundaries[i]  # here, not outside: nodes keep this function, and what it refers to
-                if place and place in inputs.places:
+                if place and place in inputs.places and (not kinds or INPUT in kinds):  # else the plan may free it early
                     saved = Saved(self, i)
                     saved.alias(INPUT, inputs, tensor)
                     packed.append(None)
                     return saved
-                if not place or tensor.is_leaf and tensor.requires_grad:  # parameters: somebody else's memory
+                if not place:
                     return kept(tensor, outside)
             elif stays:
                 return kept(tensor, inside)
@@ -300,7 +298,7 @@ class Run:
         pack = self._packing(step, first, perhaps_outputs)
         block = self.blocks[i]
         with contextlib.nullcontext() if self.plain[i] else torch.autograd.graph.saved_tensors_hooks(pack, _unpack), \
-                _context.ModulesSeen(self.modules[i], watch=not self.program.closed[i]) as seen:
+                _context.ModulesSeen(self.modules[i]) as seen:
             first.modes = seen.modes
             self.running = first, seen
             try:
@@ -313,12 +311,10 @@ class Run:
             raise RuntimeError(f"{error}. It could not run again from it: put a module with inplace=True behind the one that makes its input") from None
         first.buffers = seen.updated()
         first.tensors = seen.read()
-        if not self.plain[i] and len(first.saved) != len(self.program.kinds[i] or ()):
-            self.program.closed[i] = False
         self.first[i], self.full[i] = first, step.saves
         output = Boundary(value, self.names[i] if i + 1 < len(self.blocks) else None)
         reads_output = False
-        for saved in perhaps_outputs:
+        for saved in perhaps_outputs if OUTPUT in (self.program.kinds[i] or (OUTPUT,)) else ():
             if place_of(saved.tensor) in output.places:
                 saved.alias(OUTPUT, output, saved.tensor)
                 reads_output = True
@@ -360,7 +356,7 @@ class Run:
         all was there."""
         inputs = self.boundaries[i]
         inputs.check(f"the input of {self.names[i]}")
-        made: list[tuple[Saved, Any]] = []
+        made: list[tuple[Saved, Any, int]] = []
         count, expected = 0, len(first.saved)
         may_end = capture and not output
         written: list[bool] = []  # of the last two
@@ -370,11 +366,11 @@ class Run:
             count += 1
             reference = first.saved[count - 1] if capture and count <= expected else None
             saved = reference() if reference is not None else None
-            if saved is not None:
+            if saved is not None and saved.kind == OWN:
                 if saved.told != (tensor.shape, tensor.dtype, tensor.device):
                     raise CheckError(f"{self.names[i]} saved another tensor when it ran again: {_told((tensor.shape, tensor.dtype, tensor.device))} "
                                      f"instead of {_told(saved.told)} (number {count} of {expected}): its forward must do the same each time")
-                made.append((saved, tensor.detach()))
+                made.append((saved, tensor.detach(), tensor._version))
             if may_end and expected - 1 <= count <= expected:
                 written.append(tensor.requires_grad or place_of(tensor) in self._known_places(i))
                 if count == expected and may_end_early(written):
@@ -397,8 +393,8 @@ class Run:
         finally:
             if ahead is not None:
                 ahead.restore()
-        for saved, tensor in made:
-            saved.hold(tensor)
+        for saved, tensor, version in made:
+            saved.tensor, saved.version = tensor, version  # as it was saved: what the block changes afterwards is found
         return (count if complete else None), value
 
     def _known_places(self, i: int) -> set[int]:
