@@ -288,12 +288,12 @@ class Graphs(Equal):
                     return torch.tanh(v * v)
                 if self.route == 2:
                     return torch.sigmoid(self.inner(v)).exp().sin()
-                return (v + 1) * free
+                return (v + 1) * free if self.route == 3 else v + 1
 
         torch.manual_seed(0)
         blocks = [Route() for _ in range(5)]
         copies, x = copy.deepcopy(blocks), torch.randn(4, 8, requires_grad=True)
-        ways = [(0, 0, 0, 0, 0), (2, 2, 2, 2, 2), (0, 1, 2, 0, 1), (1, 2, 0, 3, 2)]
+        ways = [(0, 0, 0, 0, 0), (2, 2, 2, 2, 2), (0, 1, 2, 0, 1), (1, 2, 0, 3, 2), (4, 4, 0, 4, 0)]
         for seen in ways:
             for b, route in zip(blocks, seen):
                 b.route = route

@@ -181,10 +181,15 @@ class Program:
         dropped = any(s.kind == "drop" and s.index == i for s in self.steps[:self.backward_at[i]])
         return runs[0].saves and not any(s.saves for s in runs[1:]) and not dropped
 
+    def may_read(self, i: int, kind: int) -> bool:
+        """Whether the boundary is there when block i's backward begins: one that was not seen to be saved may be gone."""
+        kinds = self.kinds[i]
+        return kinds is None or kind in kinds
+
     def _keeps_boundaries(self, i: int) -> bool:
         """And so is what it reads of its boundaries: nothing of it needs a hook."""
         for s in self.steps[:self.backward_at[i]]:
-            if s.kind == "free" and s.index in (i, i + 1) and (self.kinds[i] is None or (INPUT if s.index == i else OUTPUT) in self.kinds[i]):
+            if s.kind == "free" and s.index in (i, i + 1) and self.may_read(i, INPUT if s.index == i else OUTPUT):
                 return False
         return True
 
@@ -253,7 +258,7 @@ class Run:
         """What a node of this first run keeps in a tensor's place. It is called for each saved tensor, a hundred times a step and more."""
         i = step.index
         kinds, packed, stays = self.program.kinds[i] or (), first.saved, self.stays[i]
-        expected = len(kinds)
+        expected, keeps_input = len(kinds), self.program.may_read(i, INPUT)
         outside, inside = ("read by", self.names[i]), ("inside", self.names[i])
 
         def kept(tensor: Any, what: tuple[str, str]) -> Kept:
@@ -268,7 +273,7 @@ class Run:
             if known != OWN:
                 place = place_of(tensor) if tensor.layout is torch.strided else 0
                 inputs = self.boundaries[i]  # here, not outside: nodes keep this function, and what it refers to
-                if place and place in inputs.places and (not kinds or INPUT in kinds):  # else the plan may free it early
+                if place and place in inputs.places and keeps_input:
                     saved = Saved(self, i)
                     saved.alias(INPUT, inputs, tensor)
                     packed.append(None)
@@ -314,7 +319,7 @@ class Run:
         self.first[i], self.full[i] = first, step.saves
         output = Boundary(value, self.names[i] if i + 1 < len(self.blocks) else None)
         reads_output = False
-        for saved in perhaps_outputs if OUTPUT in (self.program.kinds[i] or (OUTPUT,)) else ():
+        for saved in perhaps_outputs if self.program.may_read(i, OUTPUT) else ():
             if place_of(saved.tensor) in output.places:
                 saved.alias(OUTPUT, output, saved.tensor)
                 reads_output = True
