@@ -68,7 +68,7 @@ RC_GTEST_PROP(PackLaws, ClaimsDoNotContradictEachOther, ()) {
 RC_GTEST_PROP(PackLaws, ACapacityIsReachedOrRefused, ()) {
   const std::vector<PackBuffer> buffers = some_buffers(60);
   const Packing best = packed(buffers, {.capacity = 0, .work = kLittle});
-  RC_PRE(best.height > 0);
+  if (best.height == 0) return;
   const size_t capacity = best.height + *rc::gen::inRange<size_t>(0, best.height);
   const Packing enough = packed(buffers, {.capacity = capacity, .work = kLittle});
   RC_ASSERT(!enough.refuted);
@@ -86,7 +86,7 @@ RC_GTEST_PROP(PackLaws, ProvedIsAsLowAsTryingAllOffsets, ()) {
 // A buffer less never makes the lowest height more, as far as both are proved.
 RC_GTEST_PROP(PackLaws, LessIsNotMore, ()) {
   std::vector<PackBuffer> buffers = some_buffers(30);
-  RC_PRE(!buffers.empty());
+  if (buffers.empty()) return;
   const Packing all = packed(buffers, {.capacity = 0, .work = kLittle});
   buffers.erase(buffers.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(buffers.size())));
   const Packing less = packed(buffers, {.capacity = 0, .work = kLittle});

@@ -136,7 +136,7 @@ RC_GTEST_PROP(ScheduleCount, NoSplitIsBetter, ()) {
   const uint64_t n = *rc::gen::inRange<uint64_t>(2, uint64_t{1} << bits), s = *rc::gen::inRange<uint64_t>(2, 200);
   const uint64_t j = *rc::gen::inRange<uint64_t>(1, n);
   const uint64_t whole = extra(n, s), right = extra(n - j, s - 1), left = extra(j, s);
-  RC_PRE(right < UINT64_MAX / 4 && left < UINT64_MAX / 4);
+  if (right >= UINT64_MAX / 4 || left >= UINT64_MAX / 4) return;
   RC_ASSERT(whole <= j + right + left);
 }
 

