@@ -153,7 +153,7 @@ def report(rows):
     for r in rows:
         more = ""
         if "predicted_peak_bytes" in r:
-            within = [c for c in curve if c["peak_bytes"] <= 1.02 * r["peak_bytes"]]
+            within = [c for c in curve if c["peak_bytes"] <= r["peak_bytes"]]
             best = min(within, key=lambda c: ratio(c, plain), default=None)
             r["of_best_chunks"] = best and ratio(r, best)
             more = f"{r['predicted_peak_bytes'] / 2**20:9.2f} {r['measured_saved_bytes'] / 2**20:9.2f}   " + (
