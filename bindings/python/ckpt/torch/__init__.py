@@ -55,11 +55,11 @@ class _OnCopy(_context.Parts):
     """A block that changes its input in place, on a copy of it."""
 
     def __init__(self, block: Callable[..., Any]) -> None:
-        self.block, self.parts = block, [block]
+        self.parts = [block]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, kwargs))
-        return self.block(*args, **kwargs)
+        return self.parts[0](*args, **kwargs)
 
 
 def _in_place(block: Any) -> bool:
